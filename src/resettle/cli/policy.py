@@ -1,0 +1,190 @@
+"""`resettle policy`: check a policy, convert an old one, or print the schema for an editor.
+
+Nothing third-party is imported before a command runs, so that `--help` stays quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from resettle.errors import InputError, PolicyError
+
+if TYPE_CHECKING:
+    from resettle.policy.document import Policy
+    from resettle.policy.known import KnownPlugins
+
+STDIN = "-"
+TARGETS = ("descheduler/v1alpha2",)
+
+_CHECK_EXAMPLE = """\
+example:
+  $ resettle policy check policy.yaml
+  policy.yaml: no problems, 2 profiles
+"""
+_CONVERT_EXAMPLE = """\
+example:
+  $ resettle policy convert old-policy.yaml > policy.yaml
+"""
+_SCHEMA_EXAMPLE = """\
+example:
+  $ resettle policy schema > policy.schema.json
+  then start a policy with the line
+  # yaml-language-server: $schema=policy.schema.json
+"""
+
+
+def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds `policy` and what it can do to the command line."""
+    summary = "Check, convert or describe policy documents."
+    policy = subcommands.add_parser("policy", help=summary, description=summary)
+    commands = policy.add_subparsers(metavar="COMMAND", required=True)
+
+    check = _command(commands, "check", "Report every problem of a policy.", _CHECK_EXAMPLE)
+    check.add_argument("files", metavar="FILE", nargs="+", help="a policy; `-` reads stdin")
+    check.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="how to print the result"
+    )
+    check.set_defaults(run=run_check)
+
+    convert = _command(
+        commands, "convert", "Print a policy in a newer apiVersion, tidied.", _CONVERT_EXAMPLE
+    )
+    convert.add_argument("file", metavar="FILE", help="the policy; `-` reads stdin")
+    convert.add_argument(
+        "--to", choices=TARGETS, default=TARGETS[0], help="the apiVersion to print (%(default)s)"
+    )
+    convert.set_defaults(run=run_convert)
+
+    schema = _command(
+        commands, "schema", "Print the JSON Schema of policies, for editors.", _SCHEMA_EXAMPLE
+    )
+    schema.set_defaults(run=run_schema)
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    summary: str,
+    example: str,
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog=example,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def run_check(arguments: argparse.Namespace) -> int:
+    """Reports on every file; 1 when any of them has a problem."""
+    from resettle.policy.load import load_policy
+
+    plugins = installed_plugins()
+    problems: list[Any] = []
+    unread: list[str] = []
+    failed = False
+    for file in arguments.files:
+        name = shown_name(file)
+        try:
+            policy = load_policy(read_text(file), name=name, plugins=plugins)
+        except InputError as error:
+            unread.append(str(error))
+        except PolicyError as error:
+            failed = True
+            problems += [*error.problems, *error.warnings]
+            if arguments.output == "text":
+                print(f"error: {error}", file=sys.stderr)
+                print_warnings(error.warnings)
+        else:
+            problems += policy.warnings
+            if arguments.output == "text":
+                print(all_is_well(name, policy))
+                print_warnings(policy.warnings)
+    if arguments.output == "json":
+        print(as_json(problems))
+    if unread:
+        raise InputError("\n".join(unread))
+    return 1 if failed else 0
+
+
+def run_convert(arguments: argparse.Namespace) -> int:
+    """Prints the policy in the apiVersion asked for, and on stderr what was lost on the way."""
+    from resettle.policy.convert import written
+    from resettle.policy.load import read_policy
+
+    name = shown_name(arguments.file)
+    reading = read_policy(read_text(arguments.file), name=name, plugins=installed_plugins())
+    print(written(reading, name), end="")
+    print_warnings(reading.policy.warnings)
+    return 0
+
+
+def run_schema(arguments: argparse.Namespace) -> int:  # noqa: ARG001
+    """Prints the schema."""
+    from resettle.policy.schema import json_schema
+
+    print(json.dumps(json_schema(installed_plugins()), indent=2))
+    return 0
+
+
+def installed_plugins() -> KnownPlugins:
+    """The plugins that policies may name here."""
+    from resettle.framework.registry import default_registry
+
+    return default_registry()
+
+
+def shown_name(file: str) -> str:
+    """What messages call the file."""
+    return "stdin" if file == STDIN else file
+
+
+def read_text(file: str) -> str:
+    """The text of a file, or of stdin."""
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"there is no file `{file}`; check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"`{file}` is a directory; name a file in it") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"`{file}` cannot be read: {why}; check the path and its mode") from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        where = f"line {line} of `{shown_name(file)}`"
+        raise InputError(f"{where} is not UTF-8 text; save the file as UTF-8") from None
+
+
+def all_is_well(name: str, policy: Policy) -> str:
+    """The line for a policy that can be used."""
+    parts = ["no problems", counted(len(policy.profiles), "profile")]
+    if policy.warnings:
+        parts.append(counted(len(policy.warnings), "warning"))
+    return f"{name}: {', '.join(parts)}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 profile`, `2 profiles`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def print_warnings(warnings: Iterable[Any]) -> None:
+    """Each warning with its place, on stderr."""
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def as_json(problems: list[Any]) -> str:
+    """Problems and warnings as a JSON list, for programs."""
+    from msgspec import to_builtins
+
+    return json.dumps(to_builtins(problems), indent=2, ensure_ascii=False)

@@ -1,0 +1,39 @@
+"""Every error a person can meet, each leaf a different thing to do about it.
+
+    ResettleError
+    ├── InputError     mend the file or the flag that the message names
+    ├── PolicyError    edit the policy; carries every problem found, each with its place
+    └── PluginError    two packages claim one name, or a plugin is not what it says
+
+Expected refusals are values (`framework.verdict.Refusal`), never exceptions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ResettleError(Exception):
+    """Something a person has to act upon; its text says what, where and how."""
+
+
+class InputError(ResettleError):
+    """What was given cannot be read: a file, a flag, an object in a dump."""
+
+
+class PolicyError(ResettleError):
+    """The policy cannot be used; the text lists all its problems with their places.
+
+    `problems` and `warnings` hold the same as values (`policy.problem.Located`).
+    """
+
+    def __init__(
+        self, text: str, *, problems: tuple[Any, ...] = (), warnings: tuple[Any, ...] = ()
+    ) -> None:
+        super().__init__(text)
+        self.problems = problems
+        self.warnings = warnings
+
+
+class PluginError(ResettleError):
+    """The set of plugins does not hold together."""

@@ -1,0 +1,125 @@
+"""The books of a cycle: what has been admitted, and what limits and budgets still allow.
+
+One set of books serves all profiles. Limits are checked in the order total, node, namespace; budgets
+last, as the API server would: a plan that overlooked them could not equal its run.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from resettle.framework.plan import Move
+from resettle.framework.verdict import Limit, Refusal
+from resettle.model.node import Budget
+from resettle.model.pod import Pod
+from resettle.model.snapshot import Snapshot
+from resettle.policy.document import Limits
+
+
+class Books:
+    """Admitted moves, and counts against the limits."""
+
+    def __init__(self, limits: Limits, snapshot: Snapshot) -> None:
+        self._limits = limits
+        self._snapshot = snapshot
+        self._total = 0
+        self._per_node: dict[str, int] = {}
+        self._per_namespace: dict[str, int] = {}
+        self._spent: dict[Budget, int] = {}
+        self._leaving: dict[Pod, Pod] = {}
+        self.moves: list[Move] = []
+        for pod in snapshot.pods:
+            if pod.uid in snapshot.moving:
+                self.count(pod)
+
+    def admitted(self, pod: Pod) -> bool:
+        """Whether a move of the pod stands in the plan."""
+        return pod in self._leaving
+
+    def seen(self, pod: Pod) -> Pod:
+        """The pod as the rest of the cycle sees it: terminating once it is admitted."""
+        return self._leaving.get(pod, pod)
+
+    def admit(self, move: Move) -> None:
+        """Enters a move, and spends what it costs."""
+        pod = move.pod
+        self.moves.append(move)
+        self._leaving[pod] = structs.replace(pod, terminating=True)
+        self.count(pod)
+        for budget in self._debited(pod):
+            self._spent[budget] = self._spent.get(budget, 0) + 1
+
+    def count(self, pod: Pod) -> None:
+        """Counts a pod towards the limits."""
+        self._total += 1
+        self._per_namespace[pod.namespace] = self._per_namespace.get(pod.namespace, 0) + 1
+        if pod.node:
+            self._per_node[pod.node] = self._per_node.get(pod.node, 0) + 1
+
+    def over_limit(self, pod: Pod) -> Refusal | None:
+        """The limit that one more move of this pod would break."""
+        limits = self._limits
+        if limits.total is not None and self._total >= limits.total:
+            return _limit_reached(Limit.TOTAL, "this cycle", limits.total)
+        if limits.node is not None and pod.node and self._per_node.get(pod.node, 0) >= limits.node:
+            return _limit_reached(Limit.NODE, f"node {pod.node}", limits.node)
+        count = self._per_namespace.get(pod.namespace, 0)
+        if limits.namespace is not None and count >= limits.namespace:
+            return _limit_reached(Limit.NAMESPACE, f"namespace {pod.namespace}", limits.namespace)
+        return None
+
+    def over_budget(self, pod: Pod) -> Refusal | None:
+        """The refusal that the API server would answer with on behalf of a budget."""
+        covering = self._covering(pod)
+        if len(covering) > 1:
+            names = ", ".join(budget.key for budget in covering)
+            return Refusal(
+                "several-budgets",
+                "is covered by several budgets ({budgets}), which the eviction API does not support",
+                "budget",
+                {"budgets": names},
+            )
+        for budget in self._debited(pod):
+            if not budget.up_to_date:
+                return Refusal(
+                    "budget-not-ready",
+                    "the status of budget {budget} lags behind its spec",
+                    "budget",
+                    {"budget": budget.key},
+                )
+            if budget.disruptions_allowed - self._spent.get(budget, 0) <= 0:
+                return Refusal(
+                    "budget",
+                    "budget {budget} allows no more disruptions now",
+                    "budget",
+                    {"budget": budget.key},
+                )
+        return None
+
+    def _covering(self, pod: Pod) -> tuple[Budget, ...]:
+        """Budgets the API server would look at; it asks none for pods that do not serve."""
+        if pod.terminating or pod.state.phase in ("Pending", "Succeeded", "Failed"):
+            return ()
+        return self._snapshot.budgets_of(pod)
+
+    def _debited(self, pod: Pod) -> tuple[Budget, ...]:
+        """Budgets that pay for the move; a pod that is not ready may be free of charge."""
+        covering = self._covering(pod)
+        if pod.state.ready:
+            return covering
+        return tuple(
+            budget
+            for budget in covering
+            if not budget.always_allow_unhealthy
+            and not budget.current_healthy >= budget.desired_healthy > 0
+        )
+
+
+def _limit_reached(limit: Limit, where: str, count: int) -> Refusal:
+    return Refusal(
+        f"limit-{limit}",
+        "the limit of {count} for {where} is reached",
+        "limits",
+        {"count": count, "where": where},
+        limit,
+    )

@@ -1,0 +1,151 @@
+"""A descheduler, put together from a policy or in code, that draws plans.
+
+All profiles' deschedule plugins run first, then all profiles' balance plugins. A plugin that fails
+costs its own remaining proposals and nothing else: the others still run, and the plan says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from resettle.errors import PolicyError
+from resettle.framework.books import Books
+from resettle.framework.draft import Draft
+from resettle.framework.plan import Note, Plan, PluginRun
+from resettle.framework.plugin import Plugin
+from resettle.framework.profile import Instance, Profile
+from resettle.framework.verdict import Stopped
+from resettle.model.selector import EVERYTHING, Selector
+from resettle.model.semantics import IMPROVED, PARITY, Semantics
+from resettle.model.snapshot import Snapshot
+from resettle.policy.document import Limits, Policy
+from resettle.policy.document import Profile as ProfileDocument
+
+TOO_FEW_NODES = 1
+
+
+class Descheduler(Struct, frozen=True, kw_only=True):
+    """Profiles, and what holds for all of them."""
+
+    profiles: tuple[Profile, ...]
+    limits: Limits = Limits()
+    node_selector: Selector = EVERYTHING
+    semantics: Semantics = PARITY
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Kinds (and `usage`, `history`) that the enabled plugins read besides nodes and pods."""
+        declared = (
+            instance.plugin.reads(instance.args)
+            for profile in self.profiles
+            for instance in profile.instances
+        )
+        # Budgets are the draft's own business: no plan equals its run without them.
+        return frozenset({"PodDisruptionBudget"}).union(*declared)
+
+    def draw_plan(self, snapshot: Snapshot, *, watching: Iterable[str] = ()) -> Plan:
+        """What a cycle would do; notes are kept for the pods and nodes being watched."""
+        snapshot = snapshot.read_as(self.semantics, self.node_selector)
+        self._check_needs(snapshot)
+        nodes = len(snapshot.nodes)
+        if nodes <= TOO_FEW_NODES:
+            return _plan(snapshot, skipped=_too_few(nodes, snapshot))
+        books = Books(self.limits, snapshot)
+        watched = frozenset(watching)
+        runs: list[PluginRun] = []
+        notes: list[Note] = []
+        history: dict[tuple[str, str], Any] = {}
+        for point in ("deschedule", "balance"):
+            for profile in self.profiles:
+                for instance in getattr(profile, point):
+                    draft = Draft(profile, instance.name, snapshot, books, watched)
+                    runs.append(_turn(instance, snapshot, draft))
+                    notes.extend(draft.notes)
+                    if draft.memory is not None:
+                        history[profile.name, instance.name] = draft.memory
+        return _plan(snapshot, books=books, runs=runs, notes=notes, history=history)
+
+    def _check_needs(self, snapshot: Snapshot) -> None:
+        problems = {
+            f"profile {profile.name}: {instance.name}: {problem}": None
+            for profile in self.profiles
+            for instance in profile.instances
+            for problem in instance.plugin.needs(instance.args, snapshot)
+        }
+        if problems:
+            raise PolicyError("\n".join(["the cluster lacks what the policy names", *problems]))
+
+
+def assembled(policy: Policy, plugins: Mapping[str, Plugin]) -> Descheduler:
+    """The descheduler that a policy describes."""
+    return Descheduler(
+        profiles=tuple(_profile(document, plugins, policy) for document in policy.profiles),
+        limits=policy.limits,
+        node_selector=policy.node_selector,
+        semantics=IMPROVED if policy.improved else PARITY,
+    )
+
+
+def _profile(
+    document: ProfileDocument, plugins: Mapping[str, Plugin], policy: Policy
+) -> Profile:
+    def instances(point: str) -> tuple[Instance, ...]:
+        return tuple(
+            Instance(plugins[name], document.args[name], point)
+            for name in document.enabled.get(point, ())
+        )
+
+    return Profile(
+        name=document.name,
+        deschedule=instances("deschedule"),
+        balance=instances("balance"),
+        filters=instances("filter"),
+        pre_eviction_filters=instances("preevictionfilter"),
+        presort=instances("presort") if policy.improved else (),
+        sort=instances("sort") if policy.improved else (),
+    )
+
+
+def _turn(instance: Instance, snapshot: Snapshot, draft: Draft) -> PluginRun:
+    try:
+        stopped = instance.sweep(instance.args, snapshot, draft)
+    except Exception as error:
+        return draft.run(instance.point, None, f"{type(error).__name__}: {error}")
+    return draft.run(instance.point, stopped)
+
+
+def _too_few(nodes: int, snapshot: Snapshot) -> Stopped:
+    there = "one node is" if nodes == 1 else "no node is"
+    rest = len(snapshot.fleet.nodes) - nodes
+    left_out = f" ({rest} unready or not selected)" if rest else ""
+    return Stopped(
+        "too-few-nodes",
+        f"only {there} ready and selected{left_out}; moving pods takes at least two"
+        if nodes
+        else f"{there} ready and selected{left_out}; moving pods takes at least two",
+    )
+
+
+def _plan(
+    snapshot: Snapshot,
+    *,
+    books: Books | None = None,
+    runs: Iterable[PluginRun] = (),
+    notes: Iterable[Note] = (),
+    history: Mapping[tuple[str, str], Any] | None = None,
+    skipped: Stopped | None = None,
+) -> Plan:
+    return Plan(
+        moves=tuple(books.moves) if books else (),
+        runs=tuple(runs),
+        taken_at=snapshot.taken_at,
+        nodes=len(snapshot.fleet.nodes),
+        nodes_in_scope=len(snapshot.nodes),
+        pods=len(snapshot.pods),
+        skipped=skipped,
+        notes=tuple(notes),
+        history=history or {},
+    )

@@ -1,0 +1,163 @@
+"""A plan being written, as one plugin of one profile sees it.
+
+Questions (`may_leave`, `could_go`) leave no trace. Only `propose` enters the books, and its answer is
+a verdict with a reason. A pod is asked about as the cycle sees it by then: once admitted it looks
+like a terminating pod to everything that comes later.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from resettle.framework.books import Books
+from resettle.framework.plan import Move, Note, PluginRun
+from resettle.framework.profile import Instance, Profile
+from resettle.framework.verdict import ADMITTED, MOVING, Refusal, Stopped, Verdict, refused
+from resettle.model.node import Node
+from resettle.model.pod import Pod, by_name
+from resettle.model.semantics import Semantics
+from resettle.model.snapshot import Snapshot
+
+
+class Draft:
+    """The view one plugin has of the plan that all plugins write together."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        plugin: str,
+        snapshot: Snapshot,
+        books: Books,
+        watched: frozenset[str] = frozenset(),
+    ) -> None:
+        self._profile = profile
+        self._plugin = plugin
+        self._snapshot = snapshot
+        self._books = books
+        self._watched = watched
+        self._verdicts: Counter[str] = Counter()
+        self._refusals: Counter[str] = Counter()
+        self.notes: list[Note] = []
+        self.memory: Any = None
+
+    @property
+    def semantics(self) -> Semantics:
+        """How the policy wants decisions read."""
+        return self._snapshot.semantics
+
+    # -- questions ------------------------------------------------------------------------------
+
+    def may_leave(self, pod: Pod) -> bool:
+        """Whether every filter of the profile lets the pod leave."""
+        return self._refusal(self._profile.filters, self._books.seen(pod)) is None
+
+    def could_go(self, pod: Pod) -> bool:
+        """The same, and the pre-eviction filters too."""
+        seen = self._books.seen(pod)
+        chains = self._profile.filters, self._profile.pre_eviction_filters
+        return all(self._refusal(chain, seen) is None for chain in chains)
+
+    def terminating(self, pod: Pod) -> bool:
+        """Whether the pod is on its way out, by the cluster's word or by this plan's."""
+        return self._books.seen(pod).terminating
+
+    def walked(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Pods in the order a strategy looks at them: the profile's pre-sort, else as they come."""
+        return self._sorted(pods, self._profile.presort, None)
+
+    def ordered(self, pods: Iterable[Pod], default: Callable[[Pod], Any] | None = None) -> list[Pod]:
+        """Pods in the order a strategy proposes them: the profile's sort, else its own."""
+        return self._sorted(pods, self._profile.sort, default)
+
+    # -- entries --------------------------------------------------------------------------------
+
+    def propose(self, pod: Pod, *, because: str) -> Verdict:
+        """Asks for the pod to move; the answer says whether it does, and if not, why not."""
+        verdict = self._judge(pod)
+        self._verdicts[verdict.kind] += 1
+        if verdict.admitted:
+            self._books.admit(Move(pod, self._plugin, self._profile.name, because))
+        if verdict.refusal:
+            self._refusals[verdict.refusal.code] += 1
+            self.note(pod, verdict.refusal.code, f"{because}, but {verdict.refusal.sentence}")
+        else:
+            self.note(pod, verdict.kind, because)
+        return verdict
+
+    def note(self, subject: Pod | Node, code: str, says: str) -> None:
+        """Remembers a word about a pod or node if somebody asked about it, else does nothing."""
+        if not self._watched:
+            return
+        name = subject.key if isinstance(subject, Pod) else subject.name
+        if name in self._watched:
+            self.notes.append(
+                Note(
+                    subject=name,
+                    profile=self._profile.name,
+                    plugin=self._plugin,
+                    code=code,
+                    says=says,
+                )
+            )
+
+    def recall(self) -> Any:
+        """What this plugin remembered in the cycle before, or None."""
+        return self._snapshot.history.get((self._profile.name, self._plugin))
+
+    def remember(self, value: Any) -> None:
+        """Keeps a value for this plugin's next cycle."""
+        self.memory = value
+
+    def run(self, point: str, stopped: Stopped | None, error: str = "") -> PluginRun:
+        """The account of this plugin's turn."""
+        return PluginRun(
+            profile=self._profile.name,
+            plugin=self._plugin,
+            point=point,
+            proposed=self._verdicts.total(),
+            admitted=self._verdicts["admitted"],
+            already_moving=self._verdicts["moving"],
+            refused=dict(sorted(self._refusals.items())),
+            stopped=stopped,
+            error=error,
+        )
+
+    # -- within ---------------------------------------------------------------------------------
+
+    def _judge(self, pod: Pod) -> Verdict:
+        books = self._books
+        again = books.admitted(pod)
+        if pod.uid in self._snapshot.moving or (again and not self.semantics.repeat_spends_limits):
+            return MOVING
+        seen = books.seen(pod)
+        refusal = (
+            self._refusal(self._profile.filters, seen)
+            or self._refusal(self._profile.pre_eviction_filters, seen)
+            or books.over_limit(pod)
+        )
+        if refusal is None and again:
+            books.count(pod)
+            return MOVING
+        refusal = refusal or books.over_budget(pod)
+        return refused(refusal) if refusal else ADMITTED
+
+    def _refusal(self, chain: Iterable[Instance], pod: Pod) -> Refusal | None:
+        for instance in chain:
+            if refusal := instance.refusal(self._snapshot, pod):
+                return refusal
+        return None
+
+    def _sorted(
+        self,
+        pods: Iterable[Pod],
+        keys: tuple[Instance, ...],
+        default: Callable[[Pod], Any] | None,
+    ) -> list[Pod]:
+        if keys:
+            snapshot = self._snapshot
+            return sorted(
+                pods, key=lambda pod: (*[key.key(snapshot, pod) for key in keys], *by_name(pod))
+            )
+        return list(pods) if default is None else sorted(pods, key=default)

@@ -1,0 +1,85 @@
+"""A plan: which pods move, why each one, and why the others stay.
+
+The same cluster, policy and time give the same plan, byte for byte. Timings belong to a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from resettle.framework.verdict import Stopped
+from resettle.model.pod import Pod
+
+
+class Move(Struct, frozen=True):
+    """One pod to move, on whose word and why."""
+
+    pod: Pod
+    plugin: str
+    profile: str
+    reason: str
+
+
+class PluginRun(Struct, frozen=True, kw_only=True):
+    """What one plugin did at one extension point of one profile."""
+
+    profile: str
+    plugin: str
+    point: str
+    proposed: int = 0
+    admitted: int = 0
+    already_moving: int = 0
+    refused: dict[str, int] = {}
+    """Refusal code to number of proposals it met."""
+    stopped: Stopped | None = None
+    error: str = ""
+
+
+class Note(Struct, frozen=True, kw_only=True):
+    """Something a plugin or the draft said of a pod or node that is being watched."""
+
+    subject: str
+    profile: str
+    plugin: str
+    code: str
+    says: str
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What a cycle would do."""
+
+    moves: tuple[Move, ...]
+    runs: tuple[PluginRun, ...]
+    taken_at: datetime
+    nodes: int
+    """Nodes in the snapshot."""
+    nodes_in_scope: int
+    pods: int
+    skipped: Stopped | None = None
+    """Why no plugin ran at all."""
+    notes: tuple[Note, ...] = ()
+    history: Mapping[tuple[str, str], Any] = {}
+    """What each (profile, plugin) wants to know in the next cycle."""
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """Refusals of all plugins together, by code."""
+        total: dict[str, int] = {}
+        for run in self.runs:
+            for code, count in run.refused.items():
+                total[code] = total.get(code, 0) + count
+        return dict(sorted(total.items()))
+
+    @property
+    def proposed(self) -> int:
+        """Proposals of all plugins together."""
+        return sum(run.proposed for run in self.runs)
+
+    @property
+    def errors(self) -> tuple[PluginRun, ...]:
+        """Runs that a plugin's own failure cut short."""
+        return tuple(run for run in self.runs if run.error)

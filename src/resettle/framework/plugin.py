@@ -1,0 +1,81 @@
+"""What a plugin is: a name, its arguments, and a function for each extension point it serves.
+
+| extension point     | function                                   | answers                       |
+|---------------------|--------------------------------------------|-------------------------------|
+| `deschedule`        | `(args, snapshot, draft)`                  | proposes pods to the draft    |
+| `balance`           | `(args, snapshot, draft)`                  | the same, after all of those  |
+| `filter`            | `(args, snapshot, pod) -> Refusal or None` | may this pod leave at all?    |
+| `preevictionfilter` | `(args, snapshot, pod) -> Refusal or None` | may it leave right now?       |
+| `presort`, `sort`   | `(args, snapshot, pod) -> key`             | smallest first                |
+
+A plugin keeps no state: what it must know next time goes through `draft.remember`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from resettle.policy.args import Args
+from resettle.policy.problem import Problem
+
+if TYPE_CHECKING:
+    from resettle.framework.draft import Draft
+    from resettle.framework.verdict import Refusal, Stopped
+    from resettle.model.pod import Pod
+    from resettle.model.snapshot import Snapshot
+
+# Functions of a plugin take their own Args; a registry holds plugins of every kind.
+Sweep = Callable[[Any, "Snapshot", "Draft"], "Stopped | None"]
+Guard = Callable[[Any, "Snapshot", "Pod"], "Refusal | None"]
+SortKey = Callable[[Any, "Snapshot", "Pod"], Any]
+
+POINTS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
+
+
+class Kind(Struct, frozen=True):
+    """A kind of object a plugin reads that resettle itself does not know."""
+
+    name: str
+    struct: type[Struct]
+
+
+def _nothing(args: Any) -> frozenset[str]:
+    return frozenset()
+
+
+def _no_needs(args: Any, snapshot: Snapshot) -> Iterator[Problem]:
+    return iter(())
+
+
+class Plugin(Struct, frozen=True, kw_only=True):
+    """A plugin, as its author declares it and a registry finds it."""
+
+    name: str
+    args: type[Args] = Args
+    deschedule: Sweep | None = None
+    balance: Sweep | None = None
+    filter: Guard | None = None
+    preevictionfilter: Guard | None = None
+    presort: SortKey | None = None
+    sort: SortKey | None = None
+    reads: Callable[[Any], frozenset[str]] = _nothing
+    """Kinds read beyond nodes and pods (and `usage`, `history`), given the arguments."""
+    kinds: tuple[Kind, ...] = ()
+    """Structs for kinds of this plugin's own; read as `snapshot.others[name]`."""
+    needs: Callable[[Any, Snapshot], Iterator[Problem]] = _no_needs
+    """What the snapshot lacks for these arguments; any problem ends the cycle before it starts."""
+
+    @property
+    def points(self) -> frozenset[str]:
+        """The extension points this plugin may be listed under."""
+        return frozenset(point for point in POINTS if getattr(self, point) is not None)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring of the module that defines the plugin's arguments."""
+        module = sys.modules.get(self.args.__module__)
+        return ((module and module.__doc__) or "").strip().split("\n", 1)[0]

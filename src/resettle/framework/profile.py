@@ -1,0 +1,68 @@
+"""A profile: plugins with their arguments, in the order in which they serve each extension point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, structs
+
+from resettle.framework.plugin import Guard, Plugin, SortKey, Sweep
+from resettle.framework.verdict import Refusal
+from resettle.model.pod import Pod
+from resettle.model.snapshot import Snapshot
+from resettle.policy.args import Args
+
+
+class Instance(Struct, frozen=True):
+    """A plugin at work: one function of it, bound to its arguments."""
+
+    plugin: Plugin
+    args: Args
+    point: str
+
+    @property
+    def name(self) -> str:
+        return self.plugin.name
+
+    @property
+    def sweep(self) -> Sweep:
+        """The function of a deschedule or balance plugin."""
+        function: Sweep = getattr(self.plugin, self.point)
+        return function
+
+    def refusal(self, snapshot: Snapshot, pod: Pod) -> Refusal | None:
+        """What a filter says of the pod, signed with the plugin's name."""
+        guard: Guard = getattr(self.plugin, self.point)
+        refusal = guard(self.args, snapshot, pod)
+        if refusal is not None and not refusal.by:
+            return structs.replace(refusal, by=self.name)
+        return refusal
+
+    def key(self, snapshot: Snapshot, pod: Pod) -> Any:
+        """What a sorter orders the pod by."""
+        sorter: SortKey = getattr(self.plugin, self.point)
+        return sorter(self.args, snapshot, pod)
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """Instances for each extension point, in order."""
+
+    name: str
+    deschedule: tuple[Instance, ...] = ()
+    balance: tuple[Instance, ...] = ()
+    filters: tuple[Instance, ...] = ()
+    pre_eviction_filters: tuple[Instance, ...] = ()
+    presort: tuple[Instance, ...] = ()
+    sort: tuple[Instance, ...] = ()
+
+    @property
+    def instances(self) -> tuple[Instance, ...]:
+        """All instances of all extension points."""
+        return (
+            *self.presort,
+            *self.sort,
+            *self.filters,
+            *self.pre_eviction_filters,
+            *self.deschedule,
+            *self.balance,
+        )

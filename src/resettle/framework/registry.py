@@ -1,0 +1,85 @@
+"""Where plugins are found: by entry point, ours in the same way as anyone else's.
+
+A package offers a plugin with an entry point in the group `resettle.plugins` that names a `Plugin`:
+`PodLifeTime = "resettle.plugins.pod_life_time:PLUGIN"`. A program of its own may build a `Registry`
+from plugins in code and leave entry points alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+
+from resettle.errors import PluginError
+from resettle.framework.plugin import Plugin
+
+GROUP = "resettle.plugins"
+
+
+class Registry(Mapping[str, Plugin]):
+    """Plugins by name; a name belongs to one plugin."""
+
+    def __init__(self, plugins: Iterable[Plugin]) -> None:
+        self._plugins: dict[str, Plugin] = {}
+        for plugin in plugins:
+            if plugin.name in self._plugins:
+                raise PluginError(f"two plugins are named `{plugin.name}`; rename one of them")
+            self._plugins[plugin.name] = plugin
+
+    def __getitem__(self, name: str) -> Plugin:
+        return self._plugins[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._plugins))
+
+    def __len__(self) -> int:
+        return len(self._plugins)
+
+    def with_plugins(self, *plugins: Plugin) -> Registry:
+        """This registry and some more plugins."""
+        return Registry((*self._plugins.values(), *plugins))
+
+
+def default_registry() -> Registry:
+    """Every plugin that an installed package offers."""
+    return discovered(entry_points(group=GROUP))
+
+
+def discovered(found: Iterable[EntryPoint]) -> Registry:
+    """The plugins that these entry points name; two packages with one name are an error."""
+    owners: dict[str, EntryPoint] = {}
+    plugins: list[Plugin] = []
+    for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):
+        if rival := owners.get(entry.name):
+            raise PluginError(
+                f"the plugin `{entry.name}` is offered by {_package(rival)} and by "
+                f"{_package(entry)}; uninstall one of them"
+            )
+        owners[entry.name] = entry
+        plugins.append(_loaded(entry))
+    return Registry(plugins)
+
+
+def _loaded(entry: EntryPoint) -> Plugin:
+    try:
+        plugin = entry.load()
+    except Exception as error:
+        raise PluginError(
+            f"the plugin `{entry.name}` of {_package(entry)} cannot be loaded from "
+            f"`{entry.value}`: {type(error).__name__}: {error}; mend or uninstall the package"
+        ) from error
+    if not isinstance(plugin, Plugin):
+        raise PluginError(
+            f"`{entry.value}` of {_package(entry)} is a {type(plugin).__name__}; "
+            "an entry point in `resettle.plugins` names a `resettle.framework.Plugin`"
+        )
+    if plugin.name != entry.name:
+        raise PluginError(
+            f"the entry point `{entry.name}` of {_package(entry)} leads to a plugin that calls "
+            f"itself `{plugin.name}`; give both the same name"
+        )
+    return plugin
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"package {entry.dist.name}" if entry.dist else f"`{entry.value}`"

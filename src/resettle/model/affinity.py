@@ -1,0 +1,81 @@
+"""Where a pod wants to be: node affinity, pod anti-affinity, topology spread.
+
+All parts are hashable values, so that the answer to "which nodes?" is worked out once for all pods
+that ask alike.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from resettle.model.selector import Requirement, Selector, as_int64, sound_key, sound_value
+
+OWN_NODE = "\0own node"
+"""Stands for the name of the node a pod is on, so that the pods of a DaemonSet share one spec."""
+
+
+class NodeTerm(Struct, frozen=True):
+    """One alternative of a node affinity: conditions on labels and on the node's name."""
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Without conditions a term matches no node."""
+        return not self.expressions and not self.fields
+
+    @property
+    def valid(self) -> bool:
+        """Whether Kubernetes can read the term; an unreadable one matches nothing."""
+        return all(map(_sound_expression, self.expressions)) and all(map(_sound_field, self.fields))
+
+
+def _sound_expression(wanted: Requirement) -> bool:
+    if not sound_key(wanted.key) or not all(map(sound_value, wanted.values)):
+        return False
+    match wanted.operator:
+        case "In" | "NotIn":
+            return bool(wanted.values)
+        case "Exists" | "DoesNotExist":
+            return not wanted.values
+        case "Gt" | "Lt":
+            return len(wanted.values) == 1 and as_int64(wanted.values[0]) is not None
+    return False
+
+
+def _sound_field(wanted: Requirement) -> bool:
+    return (
+        wanted.key == "metadata.name"
+        and wanted.operator in ("In", "NotIn")
+        and len(wanted.values) == 1
+    )
+
+
+class PreferredTerm(Struct, frozen=True):
+    """A node term that is only wished for, with its weight."""
+
+    weight: int
+    term: NodeTerm
+
+
+class PodTerm(Struct, frozen=True):
+    """Pods to keep away from (or near to), and the topology that counts as near."""
+
+    topology_key: str
+    selector: Selector | None
+    """None when it cannot be read; `NOTHING` when absent."""
+    namespaces: tuple[str, ...] = ()
+
+
+class SpreadConstraint(Struct, frozen=True):
+    """How evenly pods must lie over the domains of a topology."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: str
+    selector: Selector | None
+    """None when it cannot be read; `NOTHING` when absent."""
+    match_label_keys: tuple[str, ...] = ()
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"

@@ -1,0 +1,379 @@
+"""From the bytes of Kubernetes objects to the model, equal parts held once.
+
+Pods of one workload come with the same bytes in the same places (the API server writes maps sorted),
+so the bytes themselves are the key under which a decoded part is found again. What differs from pod
+to pod (names, times, container ids) never enters a key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from struct import pack
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from resettle.errors import InputError
+from resettle.model import wire
+from resettle.model.affinity import (
+    OWN_NODE,
+    NodeTerm,
+    PodTerm,
+    PreferredTerm,
+    SpreadConstraint,
+)
+from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
+from resettle.model.pod import (
+    DELETION_COST,
+    EVICT,
+    MIRROR,
+    PREFER_NO_EVICTION,
+    SOURCE,
+    ContainerState,
+    Owner,
+    Pod,
+    Spec,
+    State,
+    Template,
+)
+from resettle.model.quantity import parse_quantity
+from resettle.model.resources import ContainerAsk, pod_requests, quality_of_service
+from resettle.model.selector import NOTHING, Expression, LabelSelector, Requirement, Selector
+from resettle.model.taint import Taint, Toleration
+
+T = TypeVar("T")
+Amount = str | int | float
+
+# A DaemonSet pins each pod to its node by name; with the name taken out, its pods share a spec.
+_PIN = re.compile(
+    rb'("matchFields":\s*\[\s*\{\s*"key":\s*"metadata\.name",\s*"operator":\s*"In",'
+    rb'\s*"values":\s*\[\s*)"([^"]*)"(\s*\]\s*\}\s*\])'
+)
+_OWN_NODE_JSON = msgspec.json.encode(OWN_NODE)
+_NO_STATE = ContainerState()
+
+_labels = msgspec.json.Decoder(dict[str, str] | None)
+_owners = msgspec.json.Decoder(list[wire.OwnerReference] | None)
+_resources = msgspec.json.Decoder(wire.Resources | None)
+_amounts = msgspec.json.Decoder(dict[str, Amount] | None)
+_affinity = msgspec.json.Decoder(wire.Affinity | None)
+_tolerations = msgspec.json.Decoder(list[wire.TolerationItem] | None)
+_spread = msgspec.json.Decoder(list[wire.SpreadItem] | None)
+_anything = msgspec.json.Decoder(list[Raw] | None)
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """The instant that an RFC 3339 text names."""
+    if not text:
+        return None
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"`{text}` is not a time; write one such as `2026-01-31T12:00:00Z`") from None
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+class Decoder:
+    """Turns wire objects into the model; one decoder shares parts among all it has seen."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._quantities: dict[Amount, int] = {}
+        self._labels: dict[bytes, dict[str, str]] = {}
+        self._annotations: dict[tuple[str | None, ...], dict[str, str]] = {}
+        self._owners: dict[bytes, tuple[Owner, ...]] = {}
+        self._asks: dict[tuple[bytes, bool], ContainerAsk] = {}
+        self._specs: dict[tuple[Any, ...], Spec] = {}
+        self._templates: dict[tuple[Any, ...], Template] = {}
+        self._containers: dict[tuple[Any, ...], ContainerState] = {}
+        self._states: dict[State, State] = {}
+
+    def pod(self, item: wire.PodObject) -> Pod:
+        """The pod, on the template it shares with its like."""
+        meta, status = item.metadata, item.status
+        node = self._text(item.spec.node_name or "")
+        volumes = item.spec.volumes or ()
+        claims = tuple(v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim)
+        conditions = status.conditions or ()
+        started, created = status.start_time, meta.creation_timestamp
+        born = parse_time(created)
+        return Pod(
+            name=meta.name,
+            uid=meta.uid,
+            template=self._template(meta, self._spec(item.spec, node)),
+            node=node,
+            state=self._state(status),
+            created=born,
+            started=born if started == created else parse_time(started),
+            terminating=meta.deletion_timestamp is not None,
+            claims=claims,
+            since=pack(f"<{len(conditions)}q", *map(_seconds, conditions)) if conditions else b"",
+        )
+
+    def node(self, item: wire.NodeObject) -> Node:
+        """The node."""
+        return Node(
+            name=self._text(item.metadata.name),
+            labels=item.metadata.labels or {},
+            taints=tuple(
+                Taint(self._text(t.key), self._text(t.effect), self._text(t.value or ""))
+                for t in item.spec.taints or ()
+            ),
+            unschedulable=bool(item.spec.unschedulable),
+            ready=all(c.status == "True" for c in item.status.conditions or () if c.type == "Ready"),
+            allocatable=self._measured(item.status.allocatable),
+            capacity=self._measured(item.status.capacity),
+        )
+
+    def budget(self, item: wire.BudgetObject) -> Budget:
+        """The disruption budget."""
+        return Budget(
+            namespace=item.metadata.namespace,
+            name=item.metadata.name,
+            selector=_selector(item.spec.selector),
+            disruptions_allowed=item.status.disruptions_allowed,
+            current_healthy=item.status.current_healthy,
+            desired_healthy=item.status.desired_healthy,
+            up_to_date=item.status.observed_generation >= item.metadata.generation,
+            always_allow_unhealthy=item.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
+        )
+
+    def claim(self, item: wire.ClaimObject) -> Claim:
+        """The volume claim."""
+        meta = item.metadata
+        return Claim(meta.namespace, meta.name, item.spec.storage_class_name)
+
+    def namespace(self, item: wire.NamespaceObject) -> Namespace:
+        """The namespace."""
+        return Namespace(item.metadata.name, item.metadata.labels or {})
+
+    def priority_class(self, item: wire.PriorityClassObject) -> PriorityClass:
+        """The priority class."""
+        return PriorityClass(item.metadata.name, item.value)
+
+    # -- parts of a pod ---------------------------------------------------------------------
+
+    def _text(self, text: str) -> str:
+        return self._texts.setdefault(text, text)
+
+    def _template(self, meta: wire.PodMeta, spec: Spec) -> Template:
+        labels, owners = bytes(meta.labels), bytes(meta.owner_references)
+        marks = meta.annotations
+        annotations = (
+            (marks.evict, marks.prefer_no_eviction, marks.mirror, marks.source, marks.deletion_cost)
+            if marks
+            else ()
+        )
+        key = (meta.namespace, labels, annotations, owners, id(spec))
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = Template(
+                namespace=self._text(meta.namespace),
+                labels=_shared(self._labels, labels, lambda raw: _part(_labels, raw) or {}),
+                annotations=_shared(self._annotations, annotations, _annotations),
+                owners=_shared(self._owners, owners, self._owner_references),
+                spec=spec,
+            )
+        return template
+
+    def _owner_references(self, raw: bytes) -> tuple[Owner, ...]:
+        return tuple(
+            Owner(self._text(owner.kind), owner.name, owner.uid) for owner in _part(_owners, raw) or ()
+        )
+
+    def _spec(self, item: wire.PodSpec, node: str) -> Spec:
+        affinity = bytes(item.affinity)
+        if b"matchFields" in affinity:
+            affinity = _PIN.sub(_unpinned(node.encode()), affinity)
+        containers, init_containers = item.containers or (), item.init_containers or ()
+        local = claimed = False
+        for volume in item.volumes or ():
+            local = local or _present(volume.empty_dir) or _present(volume.host_path)
+            claimed = claimed or volume.persistent_volume_claim is not None
+        key = (
+            tuple([(c.image, bytes(c.resources)) for c in containers]),
+            tuple([(c.image, bytes(c.resources), c.restart_policy) for c in init_containers]),
+            affinity,
+            bytes(item.tolerations),
+            bytes(item.node_selector),
+            bytes(item.topology_spread_constraints),
+            bytes(item.overhead),
+            bytes(item.resources),
+            bytes(item.resource_claims),
+            item.priority,
+            local,
+            claimed,
+        )
+        spec = self._specs.get(key)
+        if spec is None:
+            spec = self._specs[key] = self._build_spec(item, affinity, local=local, claimed=claimed)
+        return spec
+
+    def _build_spec(
+        self, item: wire.PodSpec, affinity: bytes, *, local: bool, claimed: bool
+    ) -> Spec:
+        containers = [self._ask(c) for c in item.containers or ()]
+        init_containers = [self._ask(c) for c in item.init_containers or ()]
+        pod_level = _part(_resources, bytes(item.resources))
+        wishes = _part(_affinity, affinity) or wire.Affinity()
+        nodes, away = wishes.node_affinity, wishes.pod_anti_affinity
+        required = nodes.required if nodes else None
+        selector = _part(_labels, bytes(item.node_selector))
+        return Spec(
+            requests=pod_requests(
+                containers,
+                init_containers,
+                self._measured(pod_level.requests if pod_level else None),
+                self._measured(_part(_amounts, bytes(item.overhead))),
+            ),
+            requested=frozenset(
+                name for ask in (*containers, *init_containers) for name in ask.requests
+            ),
+            images=tuple(sorted(self._text(c.image) for c in item.containers or ())),
+            qos=quality_of_service((*containers, *init_containers)),
+            priority=item.priority,
+            tolerations=tuple(
+                Toleration(t.key or "", t.operator or "", t.value or "", t.effect or "")
+                for t in _part(_tolerations, bytes(item.tolerations)) or ()
+            ),
+            node_selector=None if selector is None else tuple(sorted(selector.items())),
+            required_terms=tuple(map(_node_term, required.node_selector_terms or ()))
+            if required
+            else None,
+            preferred_terms=tuple(
+                PreferredTerm(row.weight, _node_term(row.preference))
+                for row in (nodes.preferred if nodes else None) or ()
+            ),
+            has_node_affinity=nodes is not None,
+            anti_affinity=tuple(
+                PodTerm(term.topology_key, _selector(term.label_selector), tuple(term.namespaces or ()))
+                for term in (away.required if away else None) or ()
+            ),
+            spread=tuple(
+                map(_spread_constraint, _part(_spread, bytes(item.topology_spread_constraints)) or ())
+            ),
+            local_storage=local,
+            claim_volumes=claimed,
+            resource_claims=bool(_part(_anything, bytes(item.resource_claims))),
+        )
+
+    def _ask(self, container: wire.Container) -> ContainerAsk:
+        key = (bytes(container.resources), container.restart_policy == "Always")
+        ask = self._asks.get(key)
+        if ask is None:
+            wanted = _part(_resources, key[0])
+            ask = self._asks[key] = ContainerAsk(
+                self._measured(wanted.requests if wanted else None),
+                self._measured(wanted.limits if wanted else None),
+                restartable=key[1],
+            )
+        return ask
+
+    def _measured(self, amounts: dict[str, Amount] | None) -> dict[str, int]:
+        measured: dict[str, int] = {}
+        for name, amount in (amounts or {}).items():
+            nano = self._quantities.get(amount)
+            if nano is None:
+                try:
+                    nano = self._quantities[amount] = parse_quantity(str(amount))
+                except InputError as error:
+                    raise InputError(f"{name}: {error}") from None
+            measured[self._text(name)] = nano
+        return measured
+
+    def _state(self, status: wire.PodStatus) -> State:
+        state = State(
+            phase=self._text(status.phase),
+            reason=self._text(status.reason),
+            qos=self._text(status.qos_class),
+            containers=tuple(map(self._container, status.container_statuses or ())),
+            init_containers=tuple(map(self._container, status.init_container_statuses or ())),
+            ephemeral_containers=tuple(
+                map(self._container, status.ephemeral_container_statuses or ())
+            ),
+            conditions=tuple([(c.type, c.status, c.reason or "") for c in status.conditions or ()]),
+        )
+        return self._states.setdefault(state, state)
+
+    def _container(self, status: wire.ContainerStatus) -> ContainerState:
+        waiting = status.state.waiting if status.state else None
+        ended = status.state.terminated if status.state else None
+        if not waiting and not ended and not status.restart_count:
+            return _NO_STATE
+        key = (
+            status.restart_count,
+            waiting.reason if waiting else None,
+            ended.reason if ended else None,
+            ended.exit_code if ended else None,
+        )
+        return _shared(self._containers, key, lambda parts: ContainerState(*parts))
+
+
+K = TypeVar("K")
+
+
+def _shared(known: dict[K, T], key: K, make: Callable[[K], T]) -> T:
+    value = known.get(key)
+    if value is None:
+        value = known[key] = make(key)
+    return value
+
+
+def _present(raw: Raw) -> bool:
+    return bytes(raw) not in (b"", b"null")
+
+
+def _part(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
+    return decoder.decode(raw) if raw else None
+
+
+def _annotations(marks: tuple[str | None, ...]) -> dict[str, str]:
+    names = (EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COST)
+    return {name: mark for name, mark in zip(names, marks, strict=False) if mark is not None}
+
+
+def _unpinned(node: bytes) -> Callable[[re.Match[bytes]], bytes]:
+    def replace(found: re.Match[bytes]) -> bytes:
+        return found[1] + _OWN_NODE_JSON + found[3] if node and found[2] == node else found[0]
+
+    return replace
+
+
+def _seconds(condition: wire.ConditionStatus) -> int:
+    since = parse_time(condition.last_transition_time)
+    return int(since.timestamp()) if since else 0
+
+
+def _requirement(row: Expression) -> Requirement:
+    return Requirement(row.key, row.operator, row.values)
+
+
+def _node_term(term: wire.SelectorTerm) -> NodeTerm:
+    return NodeTerm(
+        tuple(map(_requirement, term.match_expressions or ())),
+        tuple(map(_requirement, term.match_fields or ())),
+    )
+
+
+def _selector(selector: wire.LabelSelectorObject | None) -> Selector | None:
+    if selector is None:
+        return NOTHING
+    return LabelSelector(
+        match_labels=selector.match_labels or {},
+        match_expressions=tuple(selector.match_expressions or ()),
+    ).compiled()
+
+
+def _spread_constraint(item: wire.SpreadItem) -> SpreadConstraint:
+    return SpreadConstraint(
+        max_skew=item.max_skew,
+        topology_key=item.topology_key,
+        when_unsatisfiable=item.when_unsatisfiable,
+        selector=_selector(item.label_selector),
+        match_label_keys=tuple(item.match_label_keys or ()),
+        node_affinity_policy=item.node_affinity_policy or "Honor",
+        node_taints_policy=item.node_taints_policy or "Ignore",
+    )

@@ -1,0 +1,106 @@
+"""Which nodes would take a pod, as kubernetes-sigs/descheduler judges it.
+
+Cordon, node selector and affinity, hard taints, the pod's own anti-affinity against the pods of each
+node, free resources. The answer is a set of nodes; nothing here looks at nodes one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from resettle.model.affinity import PodTerm
+from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.pod import Pod, Spec, Template
+from resettle.model.room import Room
+from resettle.model.selector import Selector
+
+
+class Neighbours(NamedTuple):
+    """Where the pods of one selector live."""
+
+    count: dict[str, int]
+    """Node name to number of such pods."""
+    nodes: NodeSet
+
+
+class Fit:
+    """The judge of one snapshot; remembers its answers for all pods that ask alike."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        room: Room,
+        templates_in: Callable[[str], Iterable[tuple[Template, list[Pod]]]],
+        pod_named: Callable[[str, str], Pod | None],
+    ) -> None:
+        self._fleet = fleet
+        self._room = room
+        self._templates_in = templates_in
+        self._pod_named = pod_named
+        self._allowed: dict[tuple[Spec, str], NodeSet] = {}
+        self._neighbours: dict[tuple[Selector, tuple[str, ...]], Neighbours] = {}
+
+    def elsewhere(self, pod: Pod, among: NodeSet) -> NodeSet:
+        """Nodes of the set that would take the pod, its own left out."""
+        return self._takers(pod, among & ~self._fleet.only(pod.node) & self._room.enough_for(pod.spec))
+
+    def anywhere(self, pod: Pod, among: NodeSet) -> NodeSet:
+        """The same with its own node, where the room it has counts as enough."""
+        own = self._fleet.only(pod.node)
+        return self._takers(pod, among & (self._room.enough_for(pod.spec) | own))
+
+    def allowed(self, spec: Spec, own_node: str) -> NodeSet:
+        """Nodes that cordon, selector, affinity and taints leave open."""
+        # A pod of a DaemonSet may be pinned to its own node by name: then the node is part of the key.
+        pinned = any(term.fields for term in spec.required_terms or ())
+        key = (spec, own_node if pinned else "")
+        chosen = self._allowed.get(key)
+        if chosen is None:
+            fleet = self._fleet
+            chosen = self._allowed[key] = (
+                fleet.schedulable
+                & fleet.welcoming(spec, own_node)
+                & fleet.tolerated_by(spec.tolerations)
+            )
+        return chosen
+
+    def _takers(self, pod: Pod, open_nodes: NodeSet) -> NodeSet:
+        open_nodes &= self.allowed(pod.spec, pod.node)
+        for term in pod.spec.anti_affinity:
+            if not open_nodes:
+                break
+            if term.selector is None:
+                return 0
+            open_nodes &= ~self._conflicts(pod, term, term.selector)
+        return open_nodes
+
+    def _conflicts(self, pod: Pod, term: PodTerm, selector: Selector) -> NodeSet:
+        namespaces = term.namespaces or (pod.namespace,)
+        near = self._near(selector, namespaces)
+        nodes = near.nodes
+        # Pods are told apart by name alone, so a namesake is no conflict, be it the pod itself.
+        for namespace in dict.fromkeys(namespaces):
+            namesake = self._pod_named(namespace, pod.name)
+            if (
+                namesake is not None
+                and not namesake.finished
+                and near.count.get(namesake.node) == 1
+                and selector.matches(namesake.labels)
+            ):
+                nodes &= ~self._fleet.only(namesake.node)
+        return nodes & self._fleet.having(term.topology_key)
+
+    def _near(self, selector: Selector, namespaces: tuple[str, ...]) -> Neighbours:
+        key = (selector, namespaces)
+        near = self._neighbours.get(key)
+        if near is None:
+            count: dict[str, int] = {}
+            for namespace in dict.fromkeys(namespaces):
+                for template, pods in self._templates_in(namespace):
+                    if selector.matches(template.labels):
+                        for pod in pods:
+                            count[pod.node] = count.get(pod.node, 0) + 1
+            known = (node for name in count if (node := self._fleet.get(name)))
+            near = self._neighbours[key] = Neighbours(count, self._fleet.set_of(known))
+        return near

@@ -1,0 +1,180 @@
+"""All nodes of a snapshot, with sets of them as bitmaps.
+
+A set of nodes is a whole number: bit i stands for `fleet.nodes[i]`. Which nodes a pod may run on is
+an AND of a few such numbers, worked out once for all pods that ask alike, never node by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from resettle.model.affinity import OWN_NODE, NodeTerm
+from resettle.model.node import Node
+from resettle.model.pod import Spec
+from resettle.model.selector import Requirement, Selector
+from resettle.model.taint import Taint, Toleration, tolerated
+
+NodeSet = int
+
+
+class Fleet:
+    """The nodes in a fixed order, and who they are by label, taint and name."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.nodes = tuple(nodes)
+        self.position = {node.name: i for i, node in enumerate(self.nodes)}
+        self.everyone: NodeSet = (1 << len(self.nodes)) - 1
+        self._placements: dict[tuple[object, ...], NodeSet] = {}
+        self._tolerant: dict[tuple[Toleration, ...], NodeSet] = {}
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def get(self, name: str) -> Node | None:
+        """The node of this name, if there is one."""
+        at = self.position.get(name)
+        return None if at is None else self.nodes[at]
+
+    def only(self, name: str) -> NodeSet:
+        """The set of just this node; empty for a stranger."""
+        at = self.position.get(name)
+        return 0 if at is None else 1 << at
+
+    def set_of(self, nodes: Iterable[Node]) -> NodeSet:
+        """The set of these nodes."""
+        bits = bytearray(len(self.nodes) // 8 + 1)
+        for node in nodes:
+            at = self.position[node.name]
+            bits[at >> 3] |= 1 << (at & 7)
+        return int.from_bytes(bits, "little")
+
+    def members(self, chosen: NodeSet) -> Iterator[Node]:
+        """The nodes of a set, in order."""
+        while chosen:
+            lowest = chosen & -chosen
+            yield self.nodes[lowest.bit_length() - 1]
+            chosen ^= lowest
+
+    @cached_property
+    def ready(self) -> NodeSet:
+        """Nodes that do not say they are unready."""
+        return self.set_of(node for node in self.nodes if node.ready)
+
+    @cached_property
+    def schedulable(self) -> NodeSet:
+        """Nodes that are not cordoned."""
+        return self.set_of(node for node in self.nodes if not node.unschedulable)
+
+    @cached_property
+    def _labelled(self) -> dict[str, dict[str, NodeSet]]:
+        carriers: dict[str, dict[str, list[Node]]] = {}
+        for node in self.nodes:
+            for key, value in node.labels.items():
+                carriers.setdefault(key, {}).setdefault(value, []).append(node)
+        return {
+            key: {value: self.set_of(nodes) for value, nodes in values.items()}
+            for key, values in carriers.items()
+        }
+
+    @cached_property
+    def _tainted(self) -> dict[Taint, NodeSet]:
+        carriers: dict[Taint, list[Node]] = {}
+        for node in self.nodes:
+            for taint in node.taints:
+                carriers.setdefault(taint, []).append(node)
+        return {taint: self.set_of(nodes) for taint, nodes in carriers.items()}
+
+    def domains(self, topology_key: str) -> dict[str, NodeSet]:
+        """The nodes of each value of a label."""
+        return self._labelled.get(topology_key, {})
+
+    @cached_property
+    def _having(self) -> dict[str, NodeSet]:
+        return {key: _union(values.values()) for key, values in self._labelled.items()}
+
+    def having(self, key: str) -> NodeSet:
+        """Nodes that carry the label, whatever its value."""
+        return self._having.get(key, 0)
+
+    def meeting(self, wanted: Requirement) -> NodeSet:
+        """Nodes whose labels meet one condition."""
+        values = self._labelled.get(wanted.key, {})
+        match wanted.operator:
+            case "In":
+                return _union(values.get(value, 0) for value in wanted.values)
+            case "NotIn":
+                return self.everyone & ~_union(values.get(value, 0) for value in wanted.values)
+            case "Exists":
+                return self.having(wanted.key)
+            case "DoesNotExist":
+                return self.everyone & ~self.having(wanted.key)
+            case "Gt" | "Lt":
+                return _union(who for value, who in values.items() if wanted.compares(value))
+        return 0
+
+    def selected(self, selector: Selector) -> NodeSet:
+        """Nodes that a label selector selects."""
+        if selector.never:
+            return 0
+        chosen = self.everyone
+        for wanted in selector.requirements:
+            chosen &= self.meeting(wanted)
+        return chosen
+
+    def matching(self, term: NodeTerm, own_node: str) -> NodeSet:
+        """Nodes that one term of a node affinity matches; an empty or unreadable one, none."""
+        if term.empty or not term.valid:
+            return 0
+        chosen = self.everyone
+        for wanted in term.expressions:
+            chosen &= self.meeting(wanted)
+        for field in term.fields:
+            name = own_node if field.values[0] == OWN_NODE else field.values[0]
+            named = self.only(name)
+            chosen &= named if field.operator == "In" else ~named
+        return chosen
+
+    def welcoming(self, spec: Spec, own_node: str) -> NodeSet:
+        """Nodes that satisfy the node selector and the required node affinity."""
+        return self._placed(spec, own_node, unreadable_matches=False)
+
+    def possibly_welcoming(self, spec: Spec, own_node: str) -> NodeSet:
+        """The same, where an affinity that cannot be read counts as satisfied."""
+        return self._placed(spec, own_node, unreadable_matches=True)
+
+    def _placed(self, spec: Spec, own_node: str, *, unreadable_matches: bool) -> NodeSet:
+        terms = spec.required_terms
+        if terms is None and not spec.node_selector:
+            return self.everyone
+        pinned = terms is not None and any(term.fields for term in terms)
+        key = (spec.node_selector, terms, pinned and own_node, unreadable_matches)
+        chosen = self._placements.get(key)
+        if chosen is None:
+            chosen = self.everyone
+            for label, value in spec.node_selector or ():
+                chosen &= self._labelled.get(label, {}).get(value, 0)
+            lenient = unreadable_matches and any(not term.valid for term in terms or ())
+            if terms is not None and not lenient:
+                chosen &= _union(self.matching(term, own_node) for term in terms)
+            self._placements[key] = chosen
+        return chosen
+
+    def tolerated_by(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
+        """Nodes all of whose hard taints these tolerations consent to."""
+        chosen = self._tolerant.get(tolerations)
+        if chosen is None:
+            kept_away = _union(
+                nodes
+                for taint, nodes in self._tainted.items()
+                if taint.hard and not tolerated(tolerations, taint)
+            )
+            chosen = self._tolerant[tolerations] = self.everyone & ~kept_away
+        return chosen
+
+
+def _union(sets: Iterable[NodeSet]) -> NodeSet:
+    chosen = 0
+    for nodes in sets:
+        chosen |= nodes
+    return chosen

@@ -1,0 +1,63 @@
+"""Nodes, and the few other objects a cycle reads besides pods."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from resettle.model.selector import Selector
+from resettle.model.taint import Taint
+
+
+class Node(Struct, frozen=True, eq=False):
+    """A node as far as placement cares."""
+
+    name: str
+    labels: dict[str, str]
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    """False only when a Ready condition says otherwise; a node that says nothing is ready."""
+    allocatable: dict[str, int] = {}
+    """Resource name to nano units."""
+    capacity: dict[str, int] = {}
+
+
+class Budget(Struct, frozen=True, eq=False):
+    """A PodDisruptionBudget and what it still allows."""
+
+    namespace: str
+    name: str
+    selector: Selector | None
+    """None when it cannot be read: such a budget covers nothing."""
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    up_to_date: bool = True
+    """False while its status lags behind its spec; the API server then refuses."""
+    always_allow_unhealthy: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Claim(Struct, frozen=True, eq=False):
+    """A PersistentVolumeClaim."""
+
+    namespace: str
+    name: str
+    storage_class: str | None = None
+
+
+class Namespace(Struct, frozen=True, eq=False):
+    """A namespace and its labels."""
+
+    name: str
+    labels: dict[str, str] = {}
+
+
+class PriorityClass(Struct, frozen=True, eq=False):
+    """A named priority."""
+
+    name: str
+    value: int = 0

@@ -1,0 +1,226 @@
+"""Pods: what thousands share is held once, and a pod itself is thin.
+
+    Pod ── template: Template ── spec: Spec
+     │        namespace, labels,      requests, placement, volumes, priority:
+     │        owners, annotations     all that says where it may run
+     └── state: State                 phase, reasons, restarts: what the kubelet last said
+
+Pods of one workload share a Template, often also a State; whatever a predicate reads stands in
+`Spec` or `Template`, so a question is asked once for all pods that look alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from struct import unpack
+
+from msgspec import Struct
+
+from resettle.model.affinity import NodeTerm, PodTerm, PreferredTerm, SpreadConstraint
+from resettle.model.taint import Taint, Toleration, tolerated
+
+EVICT = "descheduler.alpha.kubernetes.io/evict"
+PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+MIRROR = "kubernetes.io/config.mirror"
+SOURCE = "kubernetes.io/config.source"
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+ANNOTATIONS = frozenset({EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COST})
+"""The annotations we read; any other could differ from pod to pod and would part templates."""
+
+CRITICAL_PRIORITY = 2_000_000_000
+QOS_ORDER = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
+
+
+class Owner(Struct, frozen=True, gc=False):
+    """What made the pod."""
+
+    kind: str
+    name: str
+    uid: str = ""
+
+
+class Spec(Struct, frozen=True, eq=False):
+    """What a pod asks of a node. Equal specs are one object, so identity is equality."""
+
+    requests: dict[str, int]
+    """Resource name to nano units, init containers and overhead worked in."""
+    requested: frozenset[str]
+    """Resources that some container names, be it with zero."""
+    images: tuple[str, ...]
+    qos: str
+    priority: int | None
+    tolerations: tuple[Toleration, ...] = ()
+    node_selector: tuple[tuple[str, str], ...] | None = None
+    required_terms: tuple[NodeTerm, ...] | None = None
+    preferred_terms: tuple[PreferredTerm, ...] = ()
+    has_node_affinity: bool = False
+    anti_affinity: tuple[PodTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    local_storage: bool = False
+    claim_volumes: bool = False
+    resource_claims: bool = False
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether some toleration consents to the taint."""
+        return tolerated(self.tolerations, taint)
+
+
+class Template(Struct, frozen=True, eq=False):
+    """What pods of one make share. Equal templates are one object."""
+
+    namespace: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    owners: tuple[Owner, ...]
+    spec: Spec
+
+    @property
+    def mirror(self) -> bool:
+        """A kubelet's own pod, shown by the API server but not run by it."""
+        return MIRROR in self.annotations
+
+    @property
+    def static(self) -> bool:
+        """A pod that came from a file or URL of the kubelet."""
+        return self.annotations.get(SOURCE, "api") != "api"
+
+    @property
+    def critical(self) -> bool:
+        """Whether the priority is that of the system itself."""
+        return self.spec.priority is not None and self.spec.priority >= CRITICAL_PRIORITY
+
+    def owned_by(self, kinds: frozenset[str] | tuple[str, ...]) -> bool:
+        """Whether some owner is of one of these kinds."""
+        return any(owner.kind in kinds for owner in self.owners)
+
+
+class ContainerState(Struct, frozen=True, gc=False):
+    """What the kubelet last said of one container."""
+
+    restarts: int = 0
+    waiting: str | None = None
+    """Reason of the wait, or None when not waiting."""
+    terminated: str | None = None
+    """Reason of the end, or None when not ended."""
+    exit_code: int | None = None
+
+
+class State(Struct, frozen=True):
+    """What the kubelet last said of a pod, without times. Equal states are one object."""
+
+    phase: str = ""
+    reason: str = ""
+    qos: str = ""
+    containers: tuple[ContainerState, ...] = ()
+    init_containers: tuple[ContainerState, ...] = ()
+    ephemeral_containers: tuple[ContainerState, ...] = ()
+    conditions: tuple[tuple[str, str, str], ...] = ()
+    """(type, status, reason) of each condition; since when is the pod's own matter."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the pod counts as healthy for its budget."""
+        return any(kind == "Ready" and status == "True" for kind, status, _ in self.conditions)
+
+    def watched_containers(self, *, init: bool) -> tuple[ContainerState, ...]:
+        """The containers a plugin looks at: regular ones, then init ones where asked."""
+        return self.containers + self.init_containers if init else self.containers
+
+
+class Condition(Struct, frozen=True):
+    """A condition of a pod and since when it holds."""
+
+    type: str
+    status: str
+    reason: str
+    since: datetime | None
+
+
+class Pod(Struct, frozen=True, eq=False, gc=False):
+    """One pod."""
+
+    name: str
+    uid: str
+    template: Template
+    node: str
+    """Name of the node it is bound to; empty while unscheduled."""
+    state: State
+    created: datetime | None
+    started: datetime | None
+    terminating: bool = False
+    claims: tuple[str, ...] = ()
+    since: bytes = b""
+    """When each condition last changed: seconds since 1970 as int64, 0 when unknown."""
+
+    @property
+    def namespace(self) -> str:
+        return self.template.namespace
+
+    @property
+    def spec(self) -> Spec:
+        return self.template.spec
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.template.labels
+
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        return self.template.owners
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, as people and reports call it."""
+        return f"{self.template.namespace}/{self.name}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has run its course; such a pod takes no room."""
+        return self.state.phase in ("Succeeded", "Failed")
+
+    @property
+    def qos(self) -> str:
+        """The quality of service that the status names, else the one its resources earn."""
+        return self.state.qos or self.spec.qos
+
+    @property
+    def conditions(self) -> Iterator[Condition]:
+        """Its conditions with their times."""
+        times = unpack(f"<{len(self.since) // 8}q", self.since)
+        for (kind, status, reason), second in zip(self.state.conditions, times, strict=True):
+            since = datetime.fromtimestamp(second, UTC) if second else None
+            yield Condition(kind, status, reason, since)
+
+    def has_annotation(self, name: str) -> bool:
+        """Whether one of the annotations we read is present, whatever its value."""
+        return name in self.template.annotations
+
+    def age(self, now: datetime) -> timedelta:
+        """Time since creation; an unknown or future creation counts as just now."""
+        return max(now - (self.created or now), timedelta())
+
+    def seniority(self) -> tuple[datetime, str]:
+        """Oldest first, then by name."""
+        return (self.created or datetime.max.replace(tzinfo=UTC), self.key)
+
+
+def by_name(pod: Pod) -> tuple[str, str]:
+    """The order in which pods are walked where nothing else is said."""
+    return (pod.template.namespace, pod.name)
+
+
+def by_priority(pod: Pod) -> tuple[bool, int, int, bool]:
+    """Least important first: priority, quality of service, then those who would rather stay."""
+    priority = pod.spec.priority
+    return (
+        priority is not None,
+        priority or 0,
+        QOS_ORDER.get(pod.qos, 1),
+        pod.has_annotation(PREFER_NO_EVICTION),
+    )
+
+
+def whole_seconds(span: timedelta) -> int:
+    """Seconds that have fully passed."""
+    return span // timedelta(seconds=1)

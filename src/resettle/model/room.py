@@ -1,0 +1,79 @@
+"""How much is free on each node, and which nodes have enough.
+
+For each resource the nodes are ranked by what they have free; the nodes with enough for a request
+are then a prefix of the ranking, and the bitmaps of all prefixes are kept. One lookup answers for
+thousands of nodes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+
+from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.node import Node
+from resettle.model.pod import Pod, Spec
+from resettle.model.quantity import counted, milli
+
+_BASIC = ("cpu", "memory", "pods")
+_POD = 10**9
+
+
+def requested_on(pods: Iterable[Pod]) -> dict[str, int]:
+    """What these pods ask for together, in nano units, `pods` being their number."""
+    # Pods of one spec are counted first and multiplied then: a node runs few distinct specs.
+    specs: dict[Spec, int] = {}
+    for pod in pods:
+        spec = pod.template.spec
+        specs[spec] = specs.get(spec, 0) + 1
+    used: dict[str, int] = {"pods": sum(specs.values()) * _POD}
+    for spec, times in specs.items():
+        for name, amount in spec.requests.items():
+            if name != "pods":
+                used[name] = used.get(name, 0) + amount * times
+    return used
+
+
+class Room:
+    """What each node has left of each resource, in thousandths."""
+
+    def __init__(self, fleet: Fleet, used: Callable[[Node], Mapping[str, int]]) -> None:
+        self._fleet = fleet
+        self._used = used
+        self._ranked: dict[str, tuple[list[int], list[NodeSet]]] = {}
+        self._enough: dict[Spec, NodeSet] = {}
+
+    def free(self, node: Node, resource: str) -> int:
+        """Thousandths left; both sides of the difference round up in the resource's own unit."""
+        if resource not in node.allocatable and resource not in _BASIC:
+            return 0
+        left = counted(resource, node.allocatable.get(resource, 0)) - counted(
+            resource, self._used(node).get(resource, 0)
+        )
+        return left if resource == "cpu" else left * 1000
+
+    def enough_for(self, spec: Spec) -> NodeSet:
+        """Nodes with room for all that the spec requests, and for one more pod."""
+        chosen = self._enough.get(spec)
+        if chosen is None:
+            chosen = self._with("pods", max(1, milli(spec.requests.get("pods", 0))))
+            for name, amount in spec.requests.items():
+                chosen &= self._with(name, milli(amount))
+            self._enough[spec] = chosen
+        return chosen
+
+    def _with(self, resource: str, needed: int) -> NodeSet:
+        ranking = self._ranked.get(resource)
+        if ranking is None:
+            ranking = self._ranked[resource] = self._rank(resource)
+        shortfalls, prefixes = ranking
+        return prefixes[bisect_right(shortfalls, -needed)]
+
+    def _rank(self, resource: str) -> tuple[list[int], list[NodeSet]]:
+        """Negated free amounts, ascending, and the set of the first k nodes for each k."""
+        nodes = self._fleet.nodes
+        ranked = sorted((-self.free(node, resource), at) for at, node in enumerate(nodes))
+        prefixes = [0]
+        for _, at in ranked:
+            prefixes.append(prefixes[-1] | 1 << at)
+        return [shortfall for shortfall, _ in ranked], prefixes

@@ -1,0 +1,199 @@
+"""The cluster at one instant: frozen, stamped, indexed on demand.
+
+Everything is in canonical order (nodes by name, pods by namespace and name), so the order in which
+objects were listed can never show in a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Self, TypeVar
+
+from resettle.model.fit import Fit
+from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
+from resettle.model.pod import Pod, Template, by_name
+from resettle.model.room import Room, requested_on
+from resettle.model.selector import EVERYTHING, Selector
+from resettle.model.semantics import PARITY, Semantics
+
+A = TypeVar("A")
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Snapshot:
+    """All that a plan is drawn from."""
+
+    fleet: Fleet
+    pods: tuple[Pod, ...]
+    taken_at: datetime
+    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
+    budgets: tuple[Budget, ...] = ()
+    claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)
+    others: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Objects of kinds that plugins brought themselves, by kind."""
+    history: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    """What (profile, plugin) remembered of the cycle before."""
+    moving: frozenset[str] = frozenset()
+    """Uids of pods that are on their way already: earlier moves not yet seen to end."""
+    node_selector: Selector = EVERYTHING
+    semantics: Semantics = PARITY
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        nodes: Iterable[Node],
+        pods: Iterable[Pod],
+        taken_at: datetime,
+        namespaces: Iterable[Namespace] = (),
+        priority_classes: Iterable[PriorityClass] = (),
+        budgets: Iterable[Budget] = (),
+        claims: Iterable[Claim] = (),
+        others: Mapping[str, tuple[Any, ...]] | None = None,
+        history: Mapping[tuple[str, str], Any] | None = None,
+        moving: Iterable[str] = (),
+    ) -> Self:
+        """A snapshot of these objects, in canonical order whatever theirs was."""
+        return cls(
+            fleet=Fleet(sorted(nodes, key=lambda node: node.name)),
+            pods=tuple(sorted(pods, key=by_name)),
+            taken_at=taken_at,
+            namespaces={namespace.name: namespace for namespace in namespaces},
+            priority_classes={it.name: it for it in priority_classes},
+            budgets=tuple(sorted(budgets, key=lambda budget: budget.key)),
+            claims={(claim.namespace, claim.name): claim for claim in claims},
+            others=others or {},
+            history=history or {},
+            moving=frozenset(moving),
+        )
+
+    def read_as(self, semantics: Semantics, node_selector: Selector) -> Snapshot:
+        """The same cluster as one policy sees it: its nodes, and how it reads them."""
+        return replace(self, semantics=semantics, node_selector=node_selector)
+
+    # -- nodes --------------------------------------------------------------------------------
+
+    @cached_property
+    def in_scope(self) -> NodeSet:
+        """Ready nodes that the policy's node selector selects: those a cycle works on."""
+        return self.fleet.ready & self.fleet.selected(self.node_selector)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes in scope, in order."""
+        return tuple(self.fleet.members(self.in_scope))
+
+    def node(self, name: str) -> Node | None:
+        """The node of this name if it is in scope."""
+        found = self.fleet.get(name)
+        return found if found and self.in_scope & self.fleet.only(name) else None
+
+    # -- pods ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _by_node(self) -> dict[str, list[Pod]]:
+        placed: dict[str, list[Pod]] = {}
+        for pod in self.pods:
+            if pod.node:
+                placed.setdefault(pod.node, []).append(pod)
+        return placed
+
+    def pods_on(self, node: Node) -> list[Pod]:
+        """All pods bound to the node, finished ones too."""
+        return self._by_node.get(node.name, [])
+
+    def active_on(self, node: Node) -> list[Pod]:
+        """Pods bound to the node that have not run their course."""
+        return [pod for pod in self.pods_on(node) if not pod.finished]
+
+    @cached_property
+    def strays(self) -> tuple[Pod, ...]:
+        """Pods bound to nodes that are not in the snapshot."""
+        known = self.fleet.position
+        return tuple(pod for pod in self.pods if pod.node and pod.node not in known)
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], Pod]:
+        return {(pod.namespace, pod.name): pod for pod in self.pods}
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod of this name, if there is one."""
+        return self._by_name.get((namespace, name))
+
+    @cached_property
+    def _active_templates(self) -> dict[str, dict[Template, list[Pod]]]:
+        """Unfinished pods that are on some node, by namespace and template."""
+        grouped: dict[str, dict[Template, list[Pod]]] = {}
+        for pod in self.pods:
+            if pod.node and not pod.finished:
+                grouped.setdefault(pod.namespace, {}).setdefault(pod.template, []).append(pod)
+        return grouped
+
+    @cached_property
+    def replicas(self) -> Mapping[str, int]:
+        """Pods of each owner, by the owner's uid, in any phase and place."""
+        counts: dict[str, int] = {}
+        for pod in self.pods:
+            for owner in pod.owners:
+                counts[owner.uid] = counts.get(owner.uid, 0) + 1
+        return counts
+
+    @cached_property
+    def _covering(self) -> dict[Template, tuple[Budget, ...]]:
+        return {}
+
+    def budgets_of(self, pod: Pod) -> tuple[Budget, ...]:
+        """The disruption budgets that cover the pod."""
+        covering = self._covering.get(pod.template)
+        if covering is None:
+            covering = self._covering[pod.template] = tuple(
+                budget
+                for budget in self.budgets
+                if budget.namespace == pod.namespace
+                and budget.selector is not None
+                and budget.selector.matches(pod.labels)
+            )
+        return covering
+
+    # -- room and fit ---------------------------------------------------------------------------
+
+    @cached_property
+    def _requested(self) -> dict[str, dict[str, int]]:
+        return {}
+
+    def requested(self, node: Node) -> Mapping[str, int]:
+        """What the unfinished pods of the node request together, in nano units."""
+        used = self._requested.get(node.name)
+        if used is None:
+            used = self._requested[node.name] = requested_on(self.active_on(node))
+        return used
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The judge of which nodes would take a pod."""
+        return Fit(
+            self.fleet,
+            Room(self.fleet, self.requested),
+            lambda namespace: self._active_templates.get(namespace, {}).items(),
+            self.pod,
+        )
+
+    # -- what plugins work out once -------------------------------------------------------------
+
+    @cached_property
+    def _prepared(self) -> dict[tuple[int, object], Any]:
+        return {}
+
+    def prepared(self, args: A, make: Callable[[A, Snapshot], P]) -> P:
+        """`make(args, snapshot)`, worked out once for these arguments and this snapshot."""
+        key = (id(args), make)
+        found: P | None = self._prepared.get(key)
+        if found is None:
+            found = self._prepared[key] = make(args, self)
+        return found

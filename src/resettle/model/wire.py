@@ -1,0 +1,258 @@
+"""The shapes of Kubernetes objects as the API writes them, with only the fields we use.
+
+Parts that repeat from pod to pod stay undecoded (`Raw`): `decode` looks them up by their exact bytes
+and decodes each distinct one once. All other fields are skipped by the decoder.
+"""
+
+from __future__ import annotations
+
+from msgspec import Raw, Struct, field
+
+from resettle.model.pod import DELETION_COST, EVICT, MIRROR, PREFER_NO_EVICTION, SOURCE
+from resettle.model.selector import Expression
+
+ABSENT = Raw(b"")
+
+
+class Wire(Struct, gc=False, rename="camel"):
+    """A piece of an object on the wire."""
+
+
+class WatchedAnnotations(Wire):
+    """The annotations that can matter, and no others."""
+
+    evict: str | None = field(name=EVICT, default=None)
+    prefer_no_eviction: str | None = field(name=PREFER_NO_EVICTION, default=None)
+    mirror: str | None = field(name=MIRROR, default=None)
+    source: str | None = field(name=SOURCE, default=None)
+    deletion_cost: str | None = field(name=DELETION_COST, default=None)
+
+
+class PodMeta(Wire):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: Raw = ABSENT
+    annotations: WatchedAnnotations | None = None
+    owner_references: Raw = ABSENT
+
+
+class Container(Wire):
+    image: str = ""
+    resources: Raw = ABSENT
+    restart_policy: str | None = None
+
+
+class ClaimSource(Wire):
+    claim_name: str = ""
+
+
+class Volume(Wire):
+    persistent_volume_claim: ClaimSource | None = None
+    empty_dir: Raw = ABSENT
+    host_path: Raw = ABSENT
+
+
+class PodSpec(Wire):
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    volumes: list[Volume] | None = None
+    node_name: str | None = None
+    priority: int | None = None
+    node_selector: Raw = ABSENT
+    affinity: Raw = ABSENT
+    tolerations: Raw = ABSENT
+    topology_spread_constraints: Raw = ABSENT
+    overhead: Raw = ABSENT
+    resources: Raw = ABSENT
+    resource_claims: Raw = ABSENT
+
+
+class Ended(Wire):
+    reason: str = ""
+    exit_code: int = 0
+
+
+class Phase(Wire):
+    waiting: Ended | None = None
+    terminated: Ended | None = None
+
+
+class ContainerStatus(Wire):
+    restart_count: int = 0
+    state: Phase | None = None
+
+
+class ConditionStatus(Wire):
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    last_transition_time: str | None = None
+
+
+class PodStatus(Wire):
+    phase: str = ""
+    reason: str = ""
+    qos_class: str = ""
+    start_time: str | None = None
+    conditions: list[ConditionStatus] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    ephemeral_container_statuses: list[ContainerStatus] | None = None
+
+
+class PodObject(Wire):
+    metadata: PodMeta
+    spec: PodSpec
+    status: PodStatus = field(default_factory=PodStatus)
+
+
+class Resources(Wire):
+    requests: dict[str, str | int | float] | None = None
+    limits: dict[str, str | int | float] | None = None
+
+
+class OwnerReference(Wire):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class TolerationItem(Wire):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class SelectorTerm(Wire):
+    match_expressions: list[Expression] | None = None
+    match_fields: list[Expression] | None = None
+
+
+class WeightedTerm(Wire):
+    weight: int = 0
+    preference: SelectorTerm = field(default_factory=SelectorTerm)
+
+
+class RequiredTerms(Wire):
+    node_selector_terms: list[SelectorTerm] | None = None
+
+
+class NodeAffinity(Wire):
+    required: RequiredTerms | None = field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+    preferred: list[WeightedTerm] | None = field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class LabelSelectorObject(Wire):
+    """A selector inside an object; unknown keys are skipped like everywhere else."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[Expression] | None = None
+
+
+class PodAffinityTerm(Wire):
+    label_selector: LabelSelectorObject | None = None
+    topology_key: str = ""
+    namespaces: list[str] | None = None
+
+
+class PodAffinity(Wire):
+    required: list[PodAffinityTerm] | None = field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class Affinity(Wire):
+    node_affinity: NodeAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class SpreadItem(Wire):
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelectorObject | None = None
+    match_label_keys: list[str] | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+
+
+class Meta(Wire):
+    name: str = ""
+    namespace: str = ""
+    generation: int = 0
+    labels: dict[str, str] | None = None
+
+
+class TaintItem(Wire):
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+
+
+class NodeSpec(Wire):
+    taints: list[TaintItem] | None = None
+    unschedulable: bool | None = None
+
+
+class NodeStatus(Wire):
+    allocatable: dict[str, str | int | float] | None = None
+    capacity: dict[str, str | int | float] | None = None
+    conditions: list[ConditionStatus] | None = None
+
+
+class NodeObject(Wire):
+    metadata: Meta
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+
+class BudgetSpec(Wire):
+    selector: LabelSelectorObject | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class BudgetStatus(Wire):
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    observed_generation: int = 0
+
+
+class BudgetObject(Wire):
+    metadata: Meta
+    spec: BudgetSpec = field(default_factory=BudgetSpec)
+    status: BudgetStatus = field(default_factory=BudgetStatus)
+
+
+class ClaimSpec(Wire):
+    storage_class_name: str | None = None
+
+
+class ClaimObject(Wire):
+    metadata: Meta
+    spec: ClaimSpec = field(default_factory=ClaimSpec)
+
+
+class NamespaceObject(Wire):
+    metadata: Meta
+
+
+class PriorityClassObject(Wire):
+    metadata: Meta
+    value: int = 0
+
+
+class Document(Wire):
+    """Any object or list, before its kind is known."""
+
+    kind: str = ""
+    api_version: str = ""
+    items: list[Raw] | None = None

@@ -1,0 +1,1 @@
+"""The plugins that come with resettle, one file for each."""

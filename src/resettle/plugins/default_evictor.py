@@ -1,0 +1,395 @@
+"""DefaultEvictor: keeps from eviction what operators expect to be kept.
+
+Guards both filter points. An `evict` annotation overrides every protection of the filter, but not the
+fit check, limits or budgets. Most rules ask about a pod's template, so they are asked once for each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from resettle.errors import InputError
+from resettle.framework.plugin import Plugin
+from resettle.framework.verdict import Refusal
+from resettle.model.fleet import NodeSet
+from resettle.model.pod import CRITICAL_PRIORITY, EVICT, PREFER_NO_EVICTION, Pod, Template
+from resettle.model.selector import EVERYTHING, LabelSelector, parse_selector
+from resettle.model.snapshot import Snapshot
+from resettle.policy.args import Args as PluginArgs
+from resettle.policy.args import Duration, Int32, Unsigned, parse_duration, sound_selector
+from resettle.policy.problem import Problem, did_you_mean
+
+DEFAULT_PROTECTIONS = (
+    "PodsWithLocalStorage",
+    "DaemonSetPods",
+    "SystemCriticalPods",
+    "FailedBarePods",
+)
+EXTRA_PROTECTIONS = ("PodsWithPVC", "PodsWithoutPDB", "PodsWithResourceClaims")
+BUILT_IN_PRIORITIES = {
+    "system-cluster-critical": CRITICAL_PRIORITY,
+    "system-node-critical": CRITICAL_PRIORITY + 1000,
+}
+
+
+class PriorityThreshold(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Pods of this priority and above are protected."""
+
+    value: Int32 | None = None
+    name: str = ""
+
+
+class StorageClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A storage class by name."""
+
+    name: str = ""
+
+
+class ClaimsConfig(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """Narrows PodsWithPVC to claims of some classes."""
+
+    protected_storage_classes: tuple[StorageClass, ...] = ()
+
+
+class ProtectionsConfig(
+    Struct, frozen=True, kw_only=True, rename={"pods_with_pvc": "PodsWithPVC"},
+    forbid_unknown_fields=True,
+):
+    """Settings of single protections."""
+
+    pods_with_pvc: ClaimsConfig | None = None
+
+
+class PodProtections(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """Which protections hold beyond, or less than, the default ones."""
+
+    default_disabled: tuple[str, ...] = ()
+    extra_enabled: tuple[str, ...] = ()
+    config: ProtectionsConfig | None = None
+
+
+class Args(PluginArgs, frozen=True, kw_only=True):
+    """Arguments of DefaultEvictor."""
+
+    node_selector: str = ""
+    label_selector: LabelSelector | None = None
+    namespace_label_selector: LabelSelector | None = None
+    priority_threshold: PriorityThreshold | None = None
+    node_fit: bool = False
+    min_replicas: Unsigned = 0
+    min_pod_age: Duration | None = None
+    no_eviction_policy: Literal["", "Preferred", "Mandatory"] = ""
+    pod_protections: PodProtections = PodProtections()
+    evict_local_storage_pods: bool = False
+    evict_daemon_set_pods: bool = False
+    evict_system_critical_pods: bool = False
+    evict_failed_bare_pods: bool = False
+    ignore_pvc_pods: bool = False
+    ignore_pods_without_pdb: bool = False
+
+    @property
+    def protections(self) -> frozenset[str]:
+        """The protections in force."""
+        chosen = self.pod_protections
+        if chosen.extra_enabled or chosen.default_disabled:
+            kept = frozenset(DEFAULT_PROTECTIONS) - frozenset(chosen.default_disabled)
+            return kept | frozenset(chosen.extra_enabled)
+        return frozenset(
+            name
+            for name, on in (
+                ("PodsWithLocalStorage", not self.evict_local_storage_pods),
+                ("DaemonSetPods", not self.evict_daemon_set_pods),
+                ("SystemCriticalPods", not self.evict_system_critical_pods),
+                ("FailedBarePods", not self.evict_failed_bare_pods),
+                ("PodsWithPVC", self.ignore_pvc_pods),
+                ("PodsWithoutPDB", self.ignore_pods_without_pdb),
+            )
+            if on
+        )
+
+    @property
+    def protected_classes(self) -> frozenset[str]:
+        """Storage classes that PodsWithPVC is narrowed to; none means all claims."""
+        config = self.pod_protections.config
+        claims = config.pods_with_pvc if config else None
+        return frozenset(it.name for it in claims.protected_storage_classes) if claims else frozenset()
+
+    def problems(self) -> Iterator[Problem]:
+        yield from sound_selector(self.label_selector, "labelSelector")
+        yield from sound_selector(self.namespace_label_selector, "namespaceLabelSelector")
+        threshold = self.priority_threshold
+        if threshold and threshold.value is not None and threshold.name:
+            yield Problem(
+                what="both `value` and `name` are set",
+                fix="keep one of the two",
+                at=("priorityThreshold",),
+            )
+        if threshold and threshold.value is not None and threshold.value > CRITICAL_PRIORITY:
+            yield _too_high(threshold.value)
+        if self.node_selector:
+            try:
+                parse_selector(self.node_selector)
+            except InputError as error:
+                yield Problem(what=str(error), at=("nodeSelector",))
+        yield from self._protection_problems()
+
+    def _protection_problems(self) -> Iterator[Problem]:
+        chosen = self.pod_protections
+        lists = (
+            ("defaultDisabled", chosen.default_disabled, DEFAULT_PROTECTIONS, EXTRA_PROTECTIONS),
+            ("extraEnabled", chosen.extra_enabled, EXTRA_PROTECTIONS, DEFAULT_PROTECTIONS),
+        )
+        for key, names, known, other in lists:
+            for i, name in enumerate(names):
+                at = ("podProtections", key, i)
+                if name in other:
+                    where = "extraEnabled" if key == "defaultDisabled" else "defaultDisabled"
+                    yield Problem(what=f"`{name}` belongs in `{where}`", at=at)
+                elif name not in known:
+                    yield Problem(
+                        what=f"no protection is named `{name}`",
+                        fix=did_you_mean(name, known),
+                        at=at,
+                    )
+            for name, times in Counter(names).items():
+                if times > 1:
+                    last = len(names) - 1 - names[::-1].index(name)
+                    yield Problem(
+                        what=f"`{name}` is listed {times} times",
+                        fix="list it once",
+                        at=("podProtections", key, last),
+                    )
+        if chosen.extra_enabled or chosen.default_disabled:
+            for key, on, instead in self._deprecated():
+                if on:
+                    yield Problem(
+                        what=f"`{key}` does not go together with `podProtections`",
+                        fix=f"remove it and use {instead}",
+                        at=(key,),
+                    )
+        if "PodsWithPVC" in chosen.extra_enabled and "" in self.protected_classes:
+            yield Problem(
+                what="a protected storage class has no name",
+                fix="write `- name: CLASS`",
+                at=("podProtections", "config", "PodsWithPVC", "protectedStorageClasses"),
+            )
+
+    def _deprecated(self) -> Iterator[tuple[str, bool, str]]:
+        off, on = "`podProtections.defaultDisabled: [{}]`", "`podProtections.extraEnabled: [{}]`"
+        yield "evictLocalStoragePods", self.evict_local_storage_pods, off.format("PodsWithLocalStorage")
+        yield "evictDaemonSetPods", self.evict_daemon_set_pods, off.format("DaemonSetPods")
+        yield "evictSystemCriticalPods", self.evict_system_critical_pods, off.format("SystemCriticalPods")
+        yield "evictFailedBarePods", self.evict_failed_bare_pods, off.format("FailedBarePods")
+        yield "ignorePvcPods", self.ignore_pvc_pods, on.format("PodsWithPVC")
+        yield "ignorePodsWithoutPDB", self.ignore_pods_without_pdb, on.format("PodsWithoutPDB")
+
+
+def _too_high(priority: int) -> Problem:
+    return Problem(
+        what=f"the priority threshold {priority} is above {CRITICAL_PRIORITY}",
+        fix=f"write at most {CRITICAL_PRIORITY}, the priority of the system itself",
+        at=("priorityThreshold",),
+    )
+
+
+def threshold_in(args: Args, snapshot: Snapshot) -> int | None:
+    """The priority from which pods are protected; None when its class does not exist."""
+    threshold = args.priority_threshold
+    if threshold is None or (threshold.value is None and not threshold.name):
+        return CRITICAL_PRIORITY
+    if threshold.value is not None:
+        return threshold.value
+    found = snapshot.priority_classes.get(threshold.name)
+    return found.value if found else BUILT_IN_PRIORITIES.get(threshold.name)
+
+
+def needs(args: Args, snapshot: Snapshot) -> Iterator[Problem]:
+    """Complains when the priority class that the threshold names is missing or too high."""
+    priority = threshold_in(args, snapshot)
+    if priority is None and args.priority_threshold:
+        yield Problem(
+            what=f"there is no priority class `{args.priority_threshold.name}`",
+            fix="name one that exists; a dump needs them too (`kubectl get priorityclasses`)",
+        )
+    if priority is not None and priority > CRITICAL_PRIORITY:
+        yield _too_high(priority)
+
+
+def reads(args: Args) -> frozenset[str]:
+    """Kinds read, given which protections are in force."""
+    kinds = set()
+    if args.priority_threshold and args.priority_threshold.name:
+        kinds.add("PriorityClass")
+    if args.namespace_label_selector:
+        kinds.add("Namespace")
+    if "PodsWithPVC" in args.protections and args.protected_classes:
+        kinds.add("PersistentVolumeClaim")
+    if "PodsWithoutPDB" in args.protections:
+        kinds.add("PodDisruptionBudget")
+    return frozenset(kinds)
+
+
+Rule = Callable[[Pod], Refusal | None]
+
+
+class Rules:
+    """The protections of one DefaultEvictor in one snapshot.
+
+    Rules about a template are asked once for each template, rules about a pod for each pod.
+    """
+
+    def __init__(self, args: Args, snapshot: Snapshot) -> None:
+        self._args = args
+        self._snapshot = snapshot
+        self._protections = args.protections
+        self._threshold = threshold_in(args, snapshot) or 0
+        selector, namespaces = args.label_selector, args.namespace_label_selector
+        self._selector = (selector.compiled() if selector else None) or EVERYTHING
+        self._namespaces = (namespaces.compiled() if namespaces else None) or EVERYTHING
+        self._classes = args.protected_classes
+        self._min_age = parse_duration(args.min_pod_age) if args.min_pod_age is not None else None
+        self._known: dict[Template, Refusal | None] = {}
+        self._fit_nodes: NodeSet = snapshot.fleet.ready & snapshot.fleet.selected(
+            parse_selector(args.node_selector)
+        )
+
+    def filter(self, pod: Pod) -> Refusal | None:
+        """Why the pod may not leave at all."""
+        template = pod.template
+        if EVICT in template.annotations:
+            return None
+        if pod.terminating:
+            return TERMINATING
+        if template in self._known:
+            refusal = self._known[template]
+        else:
+            refusal = self._known[template] = self._about_template(template)
+        return refusal or self._about_pod(pod)
+
+    def pre_eviction(self, pod: Pod) -> Refusal | None:
+        """Why it may not leave right now."""
+        if self._args.node_fit and not self._snapshot.fit.elsewhere(pod, self._fit_nodes):
+            return NO_NODE_FITS
+        if self._namespaces is not EVERYTHING and self._namespaces.requirements:
+            namespace = self._snapshot.namespaces.get(pod.namespace)
+            if namespace is None or not self._namespaces.matches(namespace.labels):
+                return NAMESPACE_NOT_SELECTED
+        return None
+
+    def _about_template(self, template: Template) -> Refusal | None:
+        protected, spec = self._protections, template.spec
+        priority = spec.priority
+        if self._args.no_eviction_policy == "Mandatory" and PREFER_NO_EVICTION in template.annotations:
+            return PREFERS_TO_STAY
+        if template.mirror:
+            return MIRROR_POD
+        if template.static:
+            return STATIC_POD
+        if "SystemCriticalPods" in protected and priority is not None:
+            if template.critical:
+                return SYSTEM_CRITICAL
+            if priority >= self._threshold:
+                return Refusal(
+                    "priority",
+                    "has priority {priority}, at or above the threshold {threshold}",
+                    "DefaultEvictor",
+                    {"priority": priority, "threshold": self._threshold},
+                )
+        if "FailedBarePods" in protected and not template.owners:
+            return NO_OWNER
+        if "PodsWithLocalStorage" in protected and spec.local_storage:
+            return LOCAL_STORAGE
+        if "DaemonSetPods" in protected and template.owned_by(("DaemonSet",)):
+            return DAEMON_SET
+        if "PodsWithPVC" in protected and not self._classes and spec.claim_volumes:
+            return VOLUME_CLAIM
+        if "PodsWithResourceClaims" in protected and spec.resource_claims:
+            return RESOURCE_CLAIM
+        if not self._selector.matches(template.labels):
+            return NOT_SELECTED
+        return self._too_few_replicas(template)
+
+    def _too_few_replicas(self, template: Template) -> Refusal | None:
+        wanted = self._args.min_replicas
+        if wanted <= 1 or len(template.owners) != 1:
+            return None
+        there = self._snapshot.replicas.get(template.owners[0].uid, 0)
+        if there >= wanted:
+            return None
+        return Refusal(
+            "min-replicas",
+            "its {kind} has {there} pods, `minReplicas` is {wanted}",
+            "DefaultEvictor",
+            {"kind": template.owners[0].kind, "there": there, "wanted": wanted},
+        )
+
+    def _about_pod(self, pod: Pod) -> Refusal | None:
+        protected = self._protections
+        if not pod.owners and "FailedBarePods" not in protected and pod.state.phase != "Failed":
+            return NO_OWNER
+        if "PodsWithPVC" in protected and self._classes and pod.claims:
+            for name in pod.claims:
+                claim = self._snapshot.claims.get((pod.namespace, name))
+                if claim is None or not claim.storage_class or claim.storage_class in self._classes:
+                    return STORAGE_CLASS
+        if "PodsWithoutPDB" in protected and not self._snapshot.budgets_of(pod):
+            return NO_BUDGET
+        if self._min_age is not None and (
+            pod.started is None or self._snapshot.taken_at - pod.started < self._min_age
+        ):
+            return TOO_YOUNG
+        return None
+
+
+def _protects(code: str, says: str) -> Refusal:
+    return Refusal(code, says, "DefaultEvictor")
+
+
+TERMINATING = _protects("terminating", "is already terminating")
+PREFERS_TO_STAY = _protects("prefers-no-eviction", "carries prefer-no-eviction, which is mandatory here")
+MIRROR_POD = _protects("mirror-pod", "is a mirror pod of the kubelet")
+STATIC_POD = _protects("static-pod", "is a static pod of the kubelet")
+SYSTEM_CRITICAL = _protects("system-critical", "is critical to the system")
+NO_OWNER = _protects("no-owner", "has no owner that would make it anew")
+LOCAL_STORAGE = _protects("local-storage", "keeps data in local storage")
+DAEMON_SET = _protects("daemon-set", "belongs to a DaemonSet")
+VOLUME_CLAIM = _protects("volume-claim", "uses a persistent volume claim")
+STORAGE_CLASS = _protects(
+    "storage-class", "uses a volume claim of a protected or unknown storage class"
+)
+NO_BUDGET = _protects("no-budget", "is covered by no disruption budget")
+RESOURCE_CLAIM = _protects("resource-claim", "uses resource claims")
+NOT_SELECTED = _protects("not-selected", "is not selected by `labelSelector`")
+TOO_YOUNG = _protects("min-age", "has not been running for `minPodAge` yet")
+NO_NODE_FITS = _protects("no-node-fits", "no other node would take it")
+NAMESPACE_NOT_SELECTED = _protects(
+    "namespace-not-selected", "its namespace is not selected by `namespaceLabelSelector`"
+)
+
+
+def filter(args: Args, snapshot: Snapshot, pod: Pod) -> Refusal | None:
+    """Why the pod may not leave at all, or None."""
+    return snapshot.prepared(args, Rules).filter(pod)
+
+
+def preevictionfilter(args: Args, snapshot: Snapshot, pod: Pod) -> Refusal | None:
+    """Why the pod may not leave right now, or None."""
+    return snapshot.prepared(args, Rules).pre_eviction(pod)
+
+
+PLUGIN = Plugin(
+    name="DefaultEvictor",
+    args=Args,
+    filter=filter,
+    preevictionfilter=preevictionfilter,
+    reads=reads,
+    needs=needs,
+)

@@ -1,0 +1,197 @@
+"""What LowNodeUtilization and HighNodeUtilization share: moving load from some nodes to others.
+
+Sources are emptied one after the other while the destinations together still have room; what each
+admitted pod uses is taken from its node and from that room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from resettle.framework.draft import Draft
+from resettle.framework.verdict import Limit, Stopped
+from resettle.load.bands import allowance, offered
+from resettle.load.usage import Usage
+from resettle.model.node import Node
+from resettle.model.pod import Pod, Spec, by_priority
+from resettle.model.quantity import NANO, counted
+from resettle.model.snapshot import Snapshot
+from resettle.model.taint import Taint, Toleration
+from resettle.plugins.reporting import LIMIT_REACHED
+from resettle.policy.args import Namespaces
+from resettle.policy.problem import Problem
+
+BASIC = ("cpu", "memory", "pods")
+
+
+def extended(thresholds: Iterable[str]) -> list[str]:
+    """The resources whose use is followed: those with thresholds, and the basic ones."""
+    return list(dict.fromkeys((*thresholds, *BASIC)))
+
+
+def threshold_problems(thresholds: Mapping[str, float], key: str) -> Iterator[Problem]:
+    """Complains about missing thresholds and about each that is not a percentage."""
+    if not thresholds:
+        yield Problem(
+            what=f"`{key}` is missing or empty",
+            fix="write a percentage for at least one resource, for instance `cpu: 20`",
+            at=(key,),
+        )
+    for name, percent in thresholds.items():
+        if not 0 <= percent <= 100:
+            yield Problem(
+                what=f"{percent:g} is not a percentage",
+                fix="write a number from 0 to 100",
+                at=(key, name),
+            )
+
+
+def exclude_only(namespaces: Namespaces | None) -> Iterator[Problem]:
+    """Complains about `include`, which these plugins do not know."""
+    if namespaces is not None and namespaces.include:
+        yield Problem(
+            what="`include` is not possible here",
+            fix="list the namespaces to leave out under `exclude`",
+            at=("evictableNamespaces", "include"),
+        )
+
+
+class Balance:
+    """The state of one plugin run: what sources use, and what destinations can still take."""
+
+    def __init__(
+        self,
+        usage: Usage,
+        resources: list[str],
+        limits: Mapping[str, float],
+        destinations: list[Node],
+    ) -> None:
+        self._usage = usage
+        self.resources = resources
+        self._limits = limits
+        self._destinations = destinations
+        self._tolerated: dict[tuple[Toleration, ...], bool] = {}
+        self.room = {
+            name: sum(self.allowed(node, name) - self.used(node, name) for node in destinations)
+            for name in resources
+        }
+
+    def used(self, node: Node, name: str) -> int:
+        """What the node uses of a resource before any move."""
+        return self._usage.of_node(node).get(name, 0)
+
+    def allowed(self, node: Node, name: str) -> int:
+        """What the node may use of it."""
+        return allowance(name, offered(node), self._limits)
+
+    def heft(self, node: Node) -> int:
+        """The figure nodes are ordered by: all that is used, each resource in its own unit."""
+        return sum(counted(name, self.used(node, name)) for name in self.resources)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the destinations have something left of every resource."""
+        return all(left > 0 for left in self.room.values())
+
+    def some_destination_suffers(self, spec: Spec) -> bool:
+        """Whether the tolerations match the taints of some destination.
+
+        All taints must be tolerated, the soft ones too, by at least as many tolerations (Q2).
+        """
+        known = self._tolerated.get(spec.tolerations)
+        if known is None:
+            known = self._tolerated[spec.tolerations] = any(
+                len(spec.tolerations) >= len(taints) and all(map(spec.tolerates, taints))
+                for taints in self._taints
+            )
+        return known
+
+    @property
+    def _taints(self) -> set[tuple[Taint, ...]]:
+        return {node.taints for node in self._destinations}
+
+    def cost(self, pod: Pod) -> Mapping[str, int] | None:
+        """What the pod's leaving frees, or None where the source cannot tell."""
+        amounts = self._usage.of_pod(pod)
+        if amounts is None:
+            return None
+        return {name: NANO if name == "pods" else amounts.get(name, 0) for name in self.resources}
+
+
+class Source:
+    """A node that load is moved away from."""
+
+    def __init__(self, node: Node, balance: Balance) -> None:
+        self.node = node
+        self._balance = balance
+        self._used = {name: balance.used(node, name) for name in balance.resources}
+
+    def without(self, cost: Mapping[str, int]) -> None:
+        """Takes a leaving pod's use from the node and from the room of the destinations."""
+        for name, amount in cost.items():
+            self._used[name] -= amount
+            self._balance.room[name] -= amount
+
+    @property
+    def overfull(self) -> bool:
+        """Whether some resource is used beyond what the limits allow."""
+        balance = self._balance
+        return any(used > balance.allowed(self.node, name) for name, used in self._used.items())
+
+
+def move_load(
+    sources: Iterable[Source],
+    balance: Balance,
+    snapshot: Snapshot,
+    draft: Draft,
+    *,
+    keep_going: Callable[[Source], bool],
+    concerns: Callable[[Pod], bool],
+    because: Callable[[Source], str],
+    per_node: int | None = None,
+) -> Stopped | None:
+    """Proposes pods of each source, least important first, as long as that helps."""
+    for source in sources:
+        pods = [pod for pod in snapshot.active_on(source.node) if concerns(pod)]
+        if not keep_going(source):
+            continue
+        moved = 0
+        for pod in draft.ordered(draft.walked(pods), by_priority):
+            if per_node is not None and moved >= per_node:
+                break
+            if not balance.some_destination_suffers(pod.spec):
+                draft.note(pod, "taints", "tolerates the taints of no node that has room")
+                continue
+            verdict = draft.propose(pod, because=because(source))
+            if verdict.limit is Limit.TOTAL:
+                return LIMIT_REACHED
+            if verdict.limit is Limit.NODE:
+                break
+            if not verdict.gone:
+                continue
+            cost = balance.cost(pod)
+            if cost is None and per_node is None:
+                break
+            moved += 1
+            if cost is not None:
+                source.without(cost)
+                if not keep_going(source):
+                    break
+    return None if balance.has_room else NO_ROOM
+
+
+
+
+NO_ROOM = Stopped("no-room", "the nodes that should take pods have no room left")
+NO_UNDERUTILIZED = Stopped("none-underutilized", "no node is underutilized")
+NO_DESTINATION = Stopped("no-destination", "no node that is not underutilized takes pods")
+NONE_OVER = Stopped("none-overutilized", "no node is overutilized")
+ALL_UNDER = Stopped("all-underutilized", "every node is underutilized")
+
+
+def too_few_under(count: int, wanted: int) -> Stopped:
+    """Fewer underutilized nodes than `numberOfNodes` asks for."""
+    return Stopped(
+        "too-few-underutilized",
+        f"{count} underutilized nodes are no more than `numberOfNodes` ({wanted})",
+    )

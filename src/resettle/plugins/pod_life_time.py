@@ -1,0 +1,172 @@
+"""PodLifeTime: evict pods that have outlived what the policy allows, or are in a state it names.
+
+Oldest first: when a limit ends the cycle early, the longest overdue have gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from resettle.framework.draft import Draft
+from resettle.framework.plugin import Plugin
+from resettle.framework.selection import selected
+from resettle.framework.verdict import Limit, Stopped
+from resettle.model.pod import ContainerState, Pod, whole_seconds
+from resettle.model.snapshot import Snapshot
+from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE
+from resettle.policy.args import Int32, Namespaces, SelectingArgs, Unsigned, one_sided
+from resettle.policy.problem import Problem, did_you_mean
+
+STATES = frozenset(
+    {
+        # phases
+        "Running", "Pending", "Succeeded", "Failed", "Unknown",
+        # reasons of a pod
+        "NodeAffinity", "NodeLost", "Shutdown", "UnexpectedAdmissionError",
+        # reasons of a waiting container
+        "PodInitializing", "ContainerCreating", "ImagePullBackOff", "CrashLoopBackOff",
+        "CreateContainerConfigError", "ErrImagePull", "CreateContainerError", "InvalidImageName",
+        # reasons of an ended container
+        "OOMKilled", "Error", "Completed", "DeadlineExceeded", "Evicted", "ContainerCannotRun",
+        "StartError",
+    }
+)  # fmt: skip
+
+
+class ConditionFilter(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """A condition that a pod may be in; every field that is set must agree."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    min_time_since_last_transition_seconds: Unsigned | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is asked."""
+        return not (self.type or self.status or self.reason) and (
+            self.min_time_since_last_transition_seconds is None
+        )
+
+
+class Args(SelectingArgs, frozen=True, kw_only=True):
+    """Arguments of PodLifeTime; categories must all agree, within one any entry will do."""
+
+    max_pod_life_time_seconds: Unsigned | None = None
+    states: tuple[str, ...] = ()
+    conditions: tuple[ConditionFilter, ...] = ()
+    exit_codes: tuple[Int32, ...] = ()
+    owner_kinds: Namespaces | None = None
+    including_init_containers: bool = False
+    including_ephemeral_containers: bool = False
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        yield from one_sided(self.owner_kinds, "ownerKinds")
+        for i, state in enumerate(self.states):
+            if state not in STATES:
+                yield Problem(
+                    what=f"no pod is ever in the state `{state}`",
+                    fix=did_you_mean(state, STATES),
+                    at=("states", i),
+                )
+        for i, condition in enumerate(self.conditions):
+            if condition.empty:
+                yield Problem(
+                    what="a condition without any field would match every pod",
+                    fix="set `type`, `status`, `reason` or `minTimeSinceLastTransitionSeconds`",
+                    at=("conditions", i),
+                )
+        if self.max_pod_life_time_seconds is None and not (
+            self.states or self.conditions or self.exit_codes
+        ):
+            yield Problem(
+                what="with no criterion set, every pod would match",
+                fix="set `maxPodLifeTimeSeconds`, `states`, `conditions` or `exitCodes`",
+            )
+
+
+def overdue(pod: Pod, args: Args, now: datetime) -> str | None:
+    """Why the pod should go, or None while it may stay."""
+    limit = args.max_pod_life_time_seconds
+    if limit is not None and not _older(pod, limit, now):
+        return None
+    if args.states and not _in_a_state(pod, args):
+        return None
+    if args.conditions and not any(_in_condition(pod, wanted, now) for wanted in args.conditions):
+        return None
+    if args.exit_codes and not any(
+        container.exit_code in args.exit_codes
+        for container in pod.state.watched_containers(init=args.including_init_containers)
+    ):
+        return None
+    if args.owner_kinds and not _of_kind(pod, args.owner_kinds):
+        return None
+    if limit is None:
+        return f"is in a state the policy names ({pod.state.reason or pod.state.phase})"
+    return f"has lived {whole_seconds(pod.age(now))} s, longer than {limit} s"
+
+
+def _older(pod: Pod, limit: int, now: datetime) -> bool:
+    return (
+        pod.created is not None and pod.created <= now and whole_seconds(now - pod.created) > limit
+    )
+
+
+def _in_a_state(pod: Pod, args: Args) -> bool:
+    state = pod.state
+    if state.phase in args.states or state.reason in args.states:
+        return True
+    containers: tuple[ContainerState, ...] = state.watched_containers(
+        init=args.including_init_containers
+    )
+    if args.including_ephemeral_containers:
+        containers += state.ephemeral_containers
+    return any(c.waiting in args.states or c.terminated in args.states for c in containers)
+
+
+def _in_condition(pod: Pod, wanted: ConditionFilter, now: datetime) -> bool:
+    least = wanted.min_time_since_last_transition_seconds
+    for condition in pod.conditions:
+        if wanted.type and condition.type != wanted.type:
+            continue
+        if wanted.status and condition.status != wanted.status:
+            continue
+        if wanted.reason and condition.reason != wanted.reason:
+            continue
+        if least is None:
+            return True
+        since = condition.since
+        if since is not None and now >= since and (now - since) // timedelta(seconds=1) >= least:
+            return True
+    return False
+
+
+def _of_kind(pod: Pod, kinds: Namespaces) -> bool:
+    if kinds.include and not pod.template.owned_by(kinds.include):
+        return False
+    return not pod.template.owned_by(kinds.exclude)
+
+
+def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+    """Proposes every overdue pod of every node, oldest first."""
+    pods = (
+        pod
+        for node in snapshot.nodes
+        for pod in draft.walked(selected(args, snapshot, snapshot.pods_on(node)))
+    )
+    reasons = {pod: why for pod in pods if (why := overdue(pod, args, snapshot.taken_at))}
+    if not reasons:
+        return NO_CANDIDATE
+    for pod in draft.ordered(reasons, Pod.seniority):
+        if draft.propose(pod, because=reasons[pod]).limit is Limit.TOTAL:
+            return LIMIT_REACHED
+    return None
+
+
+PLUGIN = Plugin(name="PodLifeTime", args=Args, deschedule=deschedule)

@@ -1,0 +1,139 @@
+"""RemoveDuplicates: spread the pods of one owner where several of them share a node.
+
+The first pod of a kind on a node is the original; how many more may stay follows from the number of
+nodes that could take them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from resettle.framework.draft import Draft
+from resettle.framework.plugin import Plugin
+from resettle.framework.verdict import Limit, Stopped
+from resettle.model.affinity import NodeTerm
+from resettle.model.fleet import NodeSet
+from resettle.model.pod import Pod, Spec, Template
+from resettle.model.snapshot import Snapshot
+from resettle.plugins.reporting import LIMIT_REACHED
+from resettle.policy.args import Args as PluginArgs
+from resettle.policy.args import Namespaces, one_sided
+from resettle.policy.problem import Problem
+
+OwnerKey = tuple[str, str, str, tuple[str, ...]]
+
+
+class Args(PluginArgs, frozen=True, kw_only=True):
+    """Arguments of RemoveDuplicates."""
+
+    namespaces: Namespaces | None = None
+    exclude_owner_kinds: tuple[str, ...] = ()
+
+    def problems(self) -> Iterator[Problem]:
+        yield from one_sided(self.namespaces, "namespaces")
+
+
+def owner_keys(template: Template) -> list[OwnerKey]:
+    """What the pod is a copy of, once for each owner: who made it, and its images."""
+    return [
+        (template.namespace, owner.kind, owner.name, template.spec.images)
+        for owner in template.owners
+    ]
+
+
+def concerned(args: Args, pod: Pod) -> bool:
+    """Whether the plugin looks at the pod at all."""
+    if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
+        return False
+    return bool(pod.owners) and not pod.template.owned_by(args.exclude_owner_kinds)
+
+
+class Copies:
+    """Pods that could go, counted by owner, and those of them that are not the first on their node."""
+
+    def __init__(self, args: Args, snapshot: Snapshot, draft: Draft) -> None:
+        self.total: Counter[OwnerKey] = Counter()
+        self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
+        for node in snapshot.nodes:
+            seen: set[frozenset[tuple[str, ...]]] = set()
+            for pod in draft.walked(snapshot.active_on(node)):
+                if not concerned(args, pod) or not draft.could_go(pod):
+                    continue
+                keys = owner_keys(pod.template)
+                self.total.update(keys)
+                signature = _signature(pod.template)
+                if signature in seen:
+                    for key in keys:
+                        self.surplus.setdefault(key, {}).setdefault(node.name, []).append(pod)
+                seen.add(signature)
+
+
+def _signature(template: Template) -> frozenset[tuple[str, ...]]:
+    return frozenset(
+        (owner.kind, owner.name, template.namespace, image)
+        for owner in template.owners
+        for image in template.spec.images
+    )
+
+
+def target_nodes(pods: Iterable[Pod], snapshot: Snapshot) -> NodeSet:
+    """Nodes that could take one of these copies, as far as labels and taints say."""
+    fleet, targets = snapshot.fleet, 0
+    asked: set[object] = set()
+    for pod in pods:
+        wish = _wish(pod.spec)
+        if wish in asked:
+            continue
+        asked.add(wish)
+        open_nodes = (
+            snapshot.in_scope
+            & fleet.tolerated_by(pod.spec.tolerations)
+            & fleet.possibly_welcoming(pod.spec, pod.node)
+        )
+        if open_nodes.bit_count() > 1:
+            targets |= open_nodes
+    return targets
+
+
+def _wish(spec: Spec) -> tuple[object, ...]:
+    """What tells two copies' wishes apart: tolerations in any order, affinity terms in theirs."""
+    terms = spec.required_terms
+    return (
+        frozenset(spec.tolerations),
+        None if terms is None else tuple(term for term, _ in groupby(map(_canonical, terms))),
+        spec.node_selector,
+    )
+
+
+def _canonical(term: NodeTerm) -> tuple[object, ...]:
+    return tuple(
+        frozenset((it.key, it.operator, frozenset(it.values)) for it in requirements)
+        for requirements in (term.expressions, term.fields)
+    )
+
+
+def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+    """Proposes of each owner the copies that are more than a node's share."""
+    copies = Copies(args, snapshot, draft)
+    for key, per_node in sorted(copies.surplus.items()):
+        targets = target_nodes((pod for pods in per_node.values() for pod in pods), snapshot)
+        places = targets.bit_count()
+        if places < 2:
+            continue
+        share = -(-copies.total[key] // places)
+        for node, pods in per_node.items():
+            for pod in draft.ordered(pods)[share - 1 :]:
+                why = f"{len(pods) + 1} copies of {key[1]} {key[2]} are on {node}, its share is {share}"
+                limit = draft.propose(pod, because=why).limit
+                if limit is Limit.TOTAL:
+                    return LIMIT_REACHED
+                if limit is Limit.NODE:
+                    break
+    return None if copies.surplus else NO_COPIES
+
+
+NO_COPIES = Stopped("no-candidate", "no two pods of one owner that could go share a node")
+
+PLUGIN = Plugin(name="RemoveDuplicates", args=Args, balance=balance)

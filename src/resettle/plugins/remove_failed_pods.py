@@ -1,0 +1,73 @@
+"""RemoveFailedPods: evict pods that have failed, once they have been around long enough to be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from resettle.framework.draft import Draft
+from resettle.framework.plugin import Plugin
+from resettle.framework.selection import selected
+from resettle.framework.verdict import Stopped
+from resettle.model.pod import Pod, whole_seconds
+from resettle.model.snapshot import Snapshot
+from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
+from resettle.policy.args import Int32, SelectingArgs, Unsigned
+
+DEFAULT_LIFETIME_SECONDS = 3600
+
+
+class Args(SelectingArgs, frozen=True, kw_only=True):
+    """Arguments of RemoveFailedPods."""
+
+    exclude_owner_kinds: tuple[str, ...] = ()
+    min_pod_lifetime_seconds: Unsigned | None = None
+    reasons: tuple[str, ...] = ()
+    exit_codes: tuple[Int32, ...] = ()
+    including_init_containers: bool = False
+
+
+def failed(pod: Pod, args: Args, now: datetime) -> str | None:
+    """Why the pod should go, or None while it may stay."""
+    if pod.state.phase != "Failed":
+        return None
+    least = args.min_pod_lifetime_seconds
+    age = whole_seconds(pod.age(now))
+    if age < (DEFAULT_LIFETIME_SECONDS if least is None else least):
+        return None
+    if pod.template.owned_by(args.exclude_owner_kinds):
+        return None
+    if args.reasons and not set(args.reasons) & set(_reasons(pod, args)):
+        return None
+    containers = pod.state.watched_containers(init=args.including_init_containers)
+    if args.exit_codes and not any(c.exit_code in args.exit_codes for c in containers):
+        return None
+    reason = f" ({pod.state.reason})" if pod.state.reason else ""
+    return f"has failed{reason} and is {age} s old"
+
+
+def _reasons(pod: Pod, args: Args) -> Iterator[str]:
+    if pod.state.reason:
+        yield pod.state.reason
+    for container in pod.state.watched_containers(init=args.including_init_containers):
+        for reason in (container.waiting, container.terminated):
+            if reason is not None:
+                yield reason
+
+
+def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+    """Proposes the failed pods of each node."""
+    found = False
+    for node in snapshot.nodes:
+        reasons = {
+            pod: why
+            for pod in draft.walked(selected(args, snapshot, snapshot.pods_on(node)))
+            if (why := failed(pod, args, snapshot.taken_at))
+        }
+        found = found or bool(reasons)
+        if propose_in_turn(draft, draft.ordered(reasons), reasons.__getitem__) is Next.NOTHING:
+            return LIMIT_REACHED
+    return None if found else NO_CANDIDATE
+
+
+PLUGIN = Plugin(name="RemoveFailedPods", args=Args, deschedule=deschedule)

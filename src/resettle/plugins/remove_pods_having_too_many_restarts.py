@@ -1,0 +1,80 @@
+"""RemovePodsHavingTooManyRestarts: evict pods whose containers keep restarting, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from resettle.framework.draft import Draft
+from resettle.framework.plugin import Plugin
+from resettle.framework.selection import selected
+from resettle.framework.verdict import Stopped
+from resettle.model.pod import Pod
+from resettle.model.snapshot import Snapshot
+from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
+from resettle.policy.args import Int32, SelectingArgs
+from resettle.policy.problem import Problem, did_you_mean
+
+STATES = frozenset({"Running", "CrashLoopBackOff"})
+
+
+class Args(SelectingArgs, frozen=True, kw_only=True):
+    """Arguments of RemovePodsHavingTooManyRestarts."""
+
+    pod_restart_threshold: Int32 = 0
+    including_init_containers: bool = False
+    states: tuple[str, ...] = ()
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        if self.pod_restart_threshold < 1:
+            yield Problem(
+                what="`podRestartThreshold` is missing or below 1",
+                fix="write how many restarts are too many, at least 1",
+                at=("podRestartThreshold",),
+            )
+        for i, state in enumerate(self.states):
+            if state not in STATES:
+                yield Problem(
+                    what=f"`{state}` is not a state this plugin looks at",
+                    fix=did_you_mean(state, STATES),
+                    at=("states", i),
+                )
+
+
+def restarts(pod: Pod, args: Args) -> int:
+    """How often the containers that count have restarted."""
+    containers = pod.state.watched_containers(init=args.including_init_containers)
+    return sum(container.restarts for container in containers)
+
+
+def restarts_too_often(pod: Pod, args: Args) -> bool:
+    """Whether the threshold is reached, in one of the states asked for."""
+    if restarts(pod, args) < args.pod_restart_threshold:
+        return False
+    if not args.states or pod.state.phase in args.states:
+        return True
+    containers = pod.state.watched_containers(init=args.including_init_containers)
+    return any(container.waiting in args.states for container in containers)
+
+
+def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+    """Proposes on each node the pods that restart too often, most restarts first."""
+
+    def because(pod: Pod) -> str:
+        return f"has restarted {restarts(pod, args)} times, the threshold is {args.pod_restart_threshold}"
+
+    found = False
+    for node in snapshot.nodes:
+        pods = [
+            pod
+            for pod in draft.walked(selected(args, snapshot, snapshot.pods_on(node)))
+            if restarts_too_often(pod, args)
+        ]
+        found = found or bool(pods)
+        worst_first = draft.ordered(pods, lambda pod: -restarts(pod, args))
+        if propose_in_turn(draft, worst_first, because) is Next.NOTHING:
+            return LIMIT_REACHED
+    return None if found else NO_CANDIDATE
+
+
+PLUGIN = Plugin(name="RemovePodsHavingTooManyRestarts", args=Args, deschedule=deschedule)

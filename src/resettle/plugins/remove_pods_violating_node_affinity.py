@@ -1,0 +1,107 @@
+"""RemovePodsViolatingNodeAffinity: evict pods whose node no longer is, or never was, what they ask.
+
+A pod only goes if some node of the cycle would take it, whatever DefaultEvictor's `nodeFit` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from resettle.framework.draft import Draft
+from resettle.framework.plugin import Plugin
+from resettle.framework.selection import selected
+from resettle.framework.verdict import Stopped
+from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.node import Node
+from resettle.model.pod import Pod, Spec
+from resettle.model.snapshot import Snapshot
+from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
+from resettle.policy.args import SelectingArgs
+from resettle.policy.problem import Problem
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class Args(SelectingArgs, frozen=True, kw_only=True):
+    """Arguments of RemovePodsViolatingNodeAffinity."""
+
+    node_affinity_type: tuple[str, ...] = ()
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        if not self.node_affinity_type:
+            yield Problem(
+                what="`nodeAffinityType` is missing or empty",
+                fix=f"list `{REQUIRED}`, `{PREFERRED}`, or both",
+                at=("nodeAffinityType",),
+            )
+
+
+def misplaced(pod: Pod, node: Node, snapshot: Snapshot) -> str | None:
+    """Why the node is not one that the pod's required affinity allows, or None."""
+    fleet = snapshot.fleet
+    if pod.spec.required_terms is None:
+        return None
+    if fleet.only(node.name) & fleet.welcoming(pod.spec, pod.node):
+        return None
+    return f"{node.name} does not satisfy its required node affinity"
+
+
+def weights(spec: Spec, fleet: Fleet, own_node: str) -> list[tuple[int, NodeSet]]:
+    """For each preferred term its weight and the nodes that have it."""
+    return [(row.weight, fleet.matching(row.term, own_node)) for row in spec.preferred_terms]
+
+
+def better_elsewhere(pod: Pod, node: Node, snapshot: Snapshot) -> str | None:
+    """Why some node of the cycle is preferred to this one, or None."""
+    if not pod.spec.preferred_terms:
+        return None
+    parts = weights(pod.spec, snapshot.fleet, pod.node)
+    here = snapshot.fleet.only(node.name)
+    own = sum(weight for weight, nodes in parts if nodes & here)
+    best = heaviest(parts, snapshot.in_scope)
+    if best <= own:
+        return None
+    return f"prefers another node (weight {best}) to {node.name} (weight {own})"
+
+
+def heaviest(parts: list[tuple[int, NodeSet]], among: NodeSet) -> int:
+    """The largest sum of weights that any node of the set reaches, 0 at least."""
+    if not among or not parts:
+        return 0
+    (weight, nodes), rest = parts[0], parts[1:]
+    without = heaviest(rest, among & ~nodes)
+    return max(without, weight + heaviest(rest, among & nodes)) if among & nodes else without
+
+
+Question = Callable[[Pod, Node, Snapshot], str | None]
+QUESTIONS: dict[str, Question] = {REQUIRED: misplaced, PREFERRED: better_elsewhere}
+
+
+def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+    """Proposes, one affinity type after the other, pods that would be better placed."""
+    stopped: Stopped | None = NO_CANDIDATE
+    for kind in args.node_affinity_type:
+        if question := QUESTIONS.get(kind):
+            outcome = _sweep(question, args, snapshot, draft)
+            stopped = outcome if outcome is not NO_CANDIDATE else stopped
+    return stopped
+
+
+def _sweep(question: Question, args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+    found = False
+    for node in snapshot.nodes:
+        reasons = {
+            pod: why
+            for pod in draft.walked(selected(args, snapshot, snapshot.active_on(node)))
+            if (why := question(pod, node, snapshot))
+            and snapshot.fit.anywhere(pod, snapshot.in_scope)
+        }
+        found = found or bool(reasons)
+        if propose_in_turn(draft, draft.ordered(reasons), reasons.__getitem__) is Next.NOTHING:
+            return LIMIT_REACHED
+    return None if found else NO_CANDIDATE
+
+
+PLUGIN = Plugin(name="RemovePodsViolatingNodeAffinity", args=Args, deschedule=deschedule)

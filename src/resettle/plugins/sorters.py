@@ -1,0 +1,60 @@
+"""Sorters: PrioritySort, AgeSort, UtilizationSort and DeletionCostSort say who goes first.
+
+Each serves `presort` (what a strategy walks) and `sort` (what it proposes). Several in one list decide
+one after the other; what they leave undecided falls to the pod's name.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from resettle.framework.plugin import Plugin
+from resettle.model.pod import DELETION_COST, Pod, by_priority
+from resettle.model.selector import as_int64
+from resettle.model.snapshot import Snapshot
+from resettle.policy.args import Args
+
+
+class AgeArgs(Args, frozen=True, kw_only=True):
+    """Arguments of AgeSort."""
+
+    order: Literal["OldestFirst", "YoungestFirst"] = "OldestFirst"
+
+
+class UtilizationArgs(Args, frozen=True, kw_only=True):
+    """Arguments of UtilizationSort."""
+
+    resource: str = "cpu"
+    order: Literal["LargestFirst", "SmallestFirst"] = "LargestFirst"
+
+
+def priority_key(args: Args, snapshot: Snapshot, pod: Pod) -> tuple[object, ...]:
+    """Lowest priority first, then quality of service, then those who would rather stay."""
+    return by_priority(pod)
+
+
+def age_key(args: AgeArgs, snapshot: Snapshot, pod: Pod) -> float:
+    """By creation; a pod that does not tell its own counts as just created."""
+    age = (snapshot.taken_at - (pod.created or snapshot.taken_at)).total_seconds()
+    return -age if args.order == "OldestFirst" else age
+
+
+def utilization_key(args: UtilizationArgs, snapshot: Snapshot, pod: Pod) -> int:
+    """By what the pod requests of one resource."""
+    amount = pod.spec.requests.get(args.resource, 0)
+    return -amount if args.order == "LargestFirst" else amount
+
+
+def deletion_cost_key(args: Args, snapshot: Snapshot, pod: Pod) -> int:
+    """Cheapest to delete first, as its `pod-deletion-cost` annotation says; 0 without one."""
+    return as_int64(pod.template.annotations.get(DELETION_COST, "")) or 0
+
+
+PRIORITY = Plugin(name="PrioritySort", args=Args, presort=priority_key, sort=priority_key)
+AGE = Plugin(name="AgeSort", args=AgeArgs, presort=age_key, sort=age_key)
+UTILIZATION = Plugin(
+    name="UtilizationSort", args=UtilizationArgs, presort=utilization_key, sort=utilization_key
+)
+DELETION_COST_SORT = Plugin(
+    name="DeletionCostSort", args=Args, presort=deletion_cost_key, sort=deletion_cost_key
+)

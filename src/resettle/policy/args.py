@@ -1,0 +1,85 @@
+"""What every plugin's arguments share: how they are spelled, and how they complain.
+
+A plugin's `Args` is a frozen struct; its fields are the keys of the policy in camelCase. `problems`
+names what no type can say (two fields that exclude each other). It is asked before defaults apply.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from resettle.model.selector import LabelSelector
+from resettle.policy.problem import Problem
+
+Unsigned = Annotated[int, Meta(ge=0)]
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Duration = Annotated[
+    str,
+    Meta(
+        pattern=r"^[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$",
+        description="a duration such as `50m`, `1h30m` or `90s`",
+    ),
+]
+
+_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+
+
+def parse_duration(text: str) -> timedelta:
+    """The length of time that `1h30m` names."""
+    seconds = sum(float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text))
+    return timedelta(seconds=-seconds if text.startswith("-") else seconds)
+
+
+class Args(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Arguments of a plugin, as an operator writes them."""
+
+    def problems(self) -> Iterator[Problem]:
+        """What is wrong beyond the types; nothing by default."""
+        return iter(())
+
+
+class Namespaces(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Namespaces to keep to, or to keep out of."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def admits(self, namespace: str) -> bool:
+        """Whether a pod of this namespace is meant."""
+        if self.include and namespace not in self.include:
+            return False
+        return namespace not in self.exclude
+
+
+def one_sided(chosen: Namespaces | None, key: str) -> Iterator[Problem]:
+    """Complains when both lists of an include/exclude pair are filled."""
+    if chosen is not None and chosen.include and chosen.exclude:
+        yield Problem(
+            what="both `include` and `exclude` are set",
+            fix="keep one of the two lists",
+            at=(key,),
+        )
+
+
+def sound_selector(selector: LabelSelector | None, key: str) -> Iterator[Problem]:
+    """Complains about each part of a label selector that Kubernetes would not accept."""
+    if selector is not None:
+        for at, what, fix in selector.problems():
+            yield Problem(what=what, fix=fix, at=(key, *at))
+
+
+class SelectingArgs(Args, frozen=True, kw_only=True):
+    """Arguments of a plugin that can be kept to some namespaces and labels."""
+
+    namespaces: Namespaces | None = None
+    label_selector: LabelSelector | None = None
+
+    def problems(self) -> Iterator[Problem]:
+        yield from one_sided(self.namespaces, "namespaces")
+        yield from sound_selector(self.label_selector, "labelSelector")

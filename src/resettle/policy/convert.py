@@ -1,0 +1,110 @@
+"""A policy written out again as `descheduler/v1alpha2`: older documents converted, newer ones tidied.
+
+Only what differs from the defaults is written, in one order, so that two texts of one policy become
+the same text.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import yaml
+from msgspec import NODEFAULT, Struct, inspect
+
+from resettle.errors import InputError
+from resettle.policy.document import IMPROVED, KIND, V1ALPHA2, Policy, Profile
+from resettle.policy.known import POINTS, KnownPlugins
+from resettle.policy.load import Reading, read_policy
+from resettle.policy.scalars import bare_meaning
+from resettle.policy.walk import shape_of
+
+_WRITTEN_APART = {"apiVersion", "kind", "profiles"}
+_LARGEST_PLAIN = 1e15
+
+
+def to_v1alpha2(text: str | bytes, *, name: str, plugins: KnownPlugins) -> str:
+    """The same policy as YAML of `descheduler/v1alpha2`; raises `PolicyError` as loading does."""
+    return written(read_policy(text, name=name, plugins=plugins), name)
+
+
+def written(reading: Reading, name: str) -> str:
+    """A policy that was read, as YAML of `descheduler/v1alpha2`."""
+    policy, document = reading
+    if policy.improved:
+        raise InputError(
+            f"{name} is a `{IMPROVED}` policy, which `{V1ALPHA2}` has no words for; "
+            f"convert policies of the descheduler, or keep this one as it is"
+        )
+    top = {key: value for key, value in spare(document).items() if key not in _WRITTEN_APART}
+    profiles = [_profile(profile) for profile in policy.profiles]
+    values = {"apiVersion": V1ALPHA2, "kind": KIND, **top, "profiles": profiles}
+    header = f"# Written by `resettle policy convert` from {_origin(policy)}.\n"
+    return header + yaml.dump(
+        values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
+    )
+
+
+def _origin(policy: Policy) -> str:
+    return f"a {policy.api_version} policy"
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    """A profile with everything that runs named, the guard included."""
+    configs = []
+    for name, args in profile.args.items():
+        values = spare(args)
+        configs.append({"name": name, "args": values} if values else {"name": name})
+    sets = {
+        point: {"enabled": list(profile.enabled[point])}
+        for point in POINTS
+        if profile.enabled[point]
+    }
+    return {"name": profile.name, "pluginConfig": configs, "plugins": sets}
+
+
+def spare(value: Any) -> Any:
+    """A value in plain form; of a struct only the fields that differ from their defaults."""
+    match value:
+        case Struct():
+            return {
+                field.encode_name: spare(inner)
+                for field in shape_of(type(value)).fields
+                if (inner := getattr(value, field.name)) != default_of(field)
+            }
+        case dict():
+            return {key: spare(inner) for key, inner in value.items()}
+        case set() | frozenset():
+            return sorted(spare(item) for item in value)
+        case list() | tuple():
+            return [spare(item) for item in value]
+        case Enum():
+            return value.value
+        case float() if value.is_integer() and abs(value) < _LARGEST_PLAIN:
+            return int(value)
+    return value
+
+
+def default_of(field: inspect.Field) -> Any:
+    """What a field is when nobody writes it."""
+    if field.default_factory is not NODEFAULT:
+        return field.default_factory()
+    return field.default
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text so that Kubernetes' reader takes it as text, and never with aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+        super().increase_indent(flow, False)
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """Quotes whatever would mean something else without quotes."""
+        style = '"' if bare_meaning(text) != text else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)

@@ -1,0 +1,142 @@
+"""A policy in two forms: the document as people write it, and the policy as resettle uses it.
+
+The first half is the shape of `descheduler/v1alpha2` and `resettle/v1`; the second half is what
+every apiVersion becomes once it is read, checked and completed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from resettle.model.selector import EVERYTHING, Selector
+from resettle.policy.args import Args, Unsigned
+from resettle.policy.problem import Located
+
+V1ALPHA1 = "descheduler/v1alpha1"
+V1ALPHA2 = "descheduler/v1alpha2"
+IMPROVED = "resettle/v1"
+API_VERSIONS = (V1ALPHA1, V1ALPHA2, IMPROVED)
+KIND = "DeschedulerPolicy"
+
+
+class Document(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Any part of a policy document; its keys are camelCase and there are no others."""
+
+
+class PluginSet(Document, frozen=True, kw_only=True):
+    """The plugins of one extension point; None stands for a name that could not be read."""
+
+    enabled: tuple[str | None, ...] = ()
+    disabled: tuple[str | None, ...] = ()
+
+
+class PluginSets(Document, frozen=True, kw_only=True):
+    """`plugins` of a profile: a set for each extension point."""
+
+    presort: PluginSet = PluginSet()
+    sort: PluginSet = PluginSet()
+    deschedule: PluginSet = PluginSet()
+    balance: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    preevictionfilter: PluginSet = PluginSet()
+
+
+class PluginConfig(Document, frozen=True, kw_only=True):
+    """The arguments of one plugin; what they may be depends on its name."""
+
+    name: str
+    args: Any = None
+
+
+class ProfileDocument(Document, frozen=True, kw_only=True):
+    """A profile as written."""
+
+    name: str = ""
+    plugin_config: tuple[PluginConfig | None, ...] = ()
+    plugins: PluginSets = PluginSets()
+
+
+class SecretReference(Document, frozen=True, kw_only=True):
+    """Names a Secret of the cluster."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+class AuthToken(Document, frozen=True, kw_only=True):
+    """Where the bearer token for Prometheus is kept."""
+
+    secret_reference: SecretReference | None = None
+
+
+class Prometheus(Document, frozen=True, kw_only=True):
+    """A Prometheus server; without `auth_token` the service account's own token is used."""
+
+    url: str = ""
+    auth_token: AuthToken | None = None
+
+
+class MetricsProvider(Document, frozen=True, kw_only=True):
+    """A source of figures about how busy nodes are."""
+
+    source: str = ""
+    prometheus: Prometheus | None = None
+
+
+class MetricsCollector(Document, frozen=True, kw_only=True):
+    """The older switch for figures from the metrics API."""
+
+    enabled: bool = False
+
+
+class PolicyDocument(Document, frozen=True, kw_only=True):
+    """A whole document of `descheduler/v1alpha2` or `resettle/v1`."""
+
+    api_version: str = ""
+    kind: str = ""
+    node_selector: str | None = None
+    max_no_of_pods_to_evict_per_node: Unsigned | None = None
+    max_no_of_pods_to_evict_per_namespace: Unsigned | None = None
+    max_no_of_pods_to_evict_total: Unsigned | None = None
+    grace_period_seconds: Unsigned | None = None
+    eviction_failure_event_notification: bool = False
+    metrics_collector: MetricsCollector = MetricsCollector()
+    metrics_providers: tuple[MetricsProvider | None, ...] = ()
+    profiles: tuple[ProfileDocument | None, ...] = ()
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """How many pods one cycle may evict, over all profiles; None is no limit."""
+
+    total: int | None = None
+    node: int | None = None
+    namespace: int | None = None
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """What one profile runs: the plugins of each extension point in order, and their arguments."""
+
+    name: str
+    args: dict[str, Args]
+    enabled: dict[str, tuple[str, ...]]
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """A policy without mistakes, ready to be used."""
+
+    api_version: str
+    profiles: tuple[Profile, ...] = ()
+    node_selector: Selector = EVERYTHING
+    limits: Limits = Limits()
+    grace_period_seconds: int | None = None
+    eviction_failure_event_notification: bool = False
+    metrics_collector: bool = False
+    metrics_providers: tuple[MetricsProvider, ...] = ()
+    warnings: tuple[Located, ...] = ()
+
+    @property
+    def improved(self) -> bool:
+        """Whether the policy asks for resettle's own semantics rather than the original's."""
+        return self.api_version == IMPROVED

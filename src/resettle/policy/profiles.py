@@ -1,0 +1,199 @@
+"""The rules of a profile: which plugins run where, with which arguments, behind which guard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from resettle.policy.args import Args
+from resettle.policy.arguments import build_args, default_problems, read_args
+from resettle.policy.document import PluginSet, Profile, ProfileDocument
+from resettle.policy.hints import Hints, listed
+from resettle.policy.known import GUARD, GUARDED_POINTS, POINTS, KnownPlugins
+from resettle.policy.problem import Path, did_you_mean, nearest
+from resettle.policy.report import Report
+from resettle.policy.source import Source
+
+_INERT = ("presort", "sort")
+
+
+class ProfileReader:
+    """Reads the profiles of one document; `improved` is whether `resettle/v1` rules apply."""
+
+    def __init__(
+        self,
+        tree: Source,
+        report: Report,
+        plugins: KnownPlugins,
+        hints: Hints,
+        *,
+        improved: bool,
+    ) -> None:
+        self.tree = tree
+        self.report = report
+        self.plugins = plugins
+        self.hints = hints
+        self.improved = improved
+
+    def read(self, profile: ProfileDocument, path: Path) -> Profile:
+        """The profile with its lists completed; every mistake goes to the report."""
+        readable = not self.report.faulty((*path, "plugins"))
+        configurable = not self.report.faulty((*path, "pluginConfig"))
+        args = self.configured(profile, path)
+        misnamed = {
+            config.name
+            for config in profile.plugin_config
+            if config is not None and config.name not in self.plugins
+        }
+        enabled = {point: self.enabled(profile, point, path) for point in POINTS}
+        if configurable and not misnamed:
+            self.check_configured(enabled, args, profile, path)
+        if readable:
+            self.warn_of_idle(profile, enabled, path)
+        if GUARD in self.plugins and GUARD not in args:
+            default = build_args(self.plugins[GUARD], {})
+            if isinstance(default, Args):
+                args = {GUARD: default, **args}
+        return Profile(name=profile.name, args=args, enabled=enabled)
+
+    def configured(self, profile: ProfileDocument, path: Path) -> dict[str, Args]:
+        """The arguments that count: of two entries for one plugin, the first."""
+        args: dict[str, Args] = {}
+        seen: set[str] = set()
+        for index, config in enumerate(profile.plugin_config):
+            if config is None:
+                continue
+            at = (*path, "pluginConfig", index)
+            plugin = self.plugins.get(config.name)
+            if plugin is None:
+                self.report.error((*at, "name"), self.no_such(config.name), self.meant(config.name))
+                continue
+            place = (*at, "args")
+            found = read_args(self.tree.find(place), plugin, place, self.report, self.hints)
+            if config.name in seen:
+                self.repeated_config(config.name, at)
+            elif found is not None:
+                args[config.name] = found
+            seen.add(config.name)
+        return args
+
+    def repeated_config(self, name: str, path: Path) -> None:
+        """A second entry for one plugin: without effect in the original, a mistake in ours."""
+        note = self.report.error if self.improved else self.report.warn
+        note((*path, "name"), f"`{name}` is configured twice and only the first counts", "keep one")
+
+    def enabled(self, profile: ProfileDocument, point: str, path: Path) -> tuple[str, ...]:
+        """The names that run at an extension point, in order."""
+        chosen: PluginSet = getattr(profile.plugins, point)
+        at = (*path, "plugins", point)
+        self.check_disabled(chosen, at)
+        if point in _INERT and not self.improved:
+            self.warn_of_inert(chosen, point, at)
+            return ()
+        names = list(self.checked(chosen, point, at))
+        if point in GUARDED_POINTS and GUARD not in chosen.enabled:
+            names.insert(0, GUARD)
+        if self.improved:
+            names = [name for name in names if name not in chosen.disabled]
+        if GUARD in names and GUARD not in self.plugins:
+            what = f"`{GUARD}` guards every profile and is not among the installed plugins"
+            self.report.error(path, what, "install resettle's own plugins again")
+        return tuple(names)
+
+    def checked(self, chosen: PluginSet, point: str, path: Path) -> Iterator[str]:
+        """The enabled names that exist and serve this point; the others are reported."""
+        seen: set[str] = set()
+        for index, name in enumerate(chosen.enabled):
+            if name is None:
+                continue
+            at = (*path, "enabled", index)
+            plugin = self.plugins.get(name)
+            if plugin is None:
+                self.report.error(at, self.no_such(name), self.meant(name))
+                continue
+            if point not in plugin.points:
+                what = f"`{name}` does not serve `{point}`"
+                self.report.error(at, what, f"it serves {listed(sorted(plugin.points))}")
+                continue
+            if name in seen:
+                note = self.report.error if self.improved else self.report.warn
+                note(at, f"`{name}` is listed twice, so it runs twice", "remove one of the two")
+            seen.add(name)
+            yield name
+
+    def check_disabled(self, chosen: PluginSet, path: Path) -> None:
+        """`disabled` works in `resettle/v1` only; elsewhere it is merely read."""
+        named = [(i, name) for i, name in enumerate(chosen.disabled) if name is not None]
+        if named and not self.improved:
+            what = "`disabled` has no effect in `descheduler/v1alpha2`; everything listed runs"
+            self.report.warn((*path, "disabled"), what, "it works in `apiVersion: resettle/v1`")
+        note = self.report.error if self.improved else self.report.warn
+        for index, name in named:
+            if name not in self.plugins and name != GUARD:
+                note((*path, "disabled", index), self.no_such(name), self.meant(name))
+
+    def warn_of_inert(self, chosen: PluginSet, point: str, path: Path) -> None:
+        """`presort` and `sort` are read and then forgotten by the original."""
+        if chosen.enabled:
+            what = f"`{point}` has no effect in `descheduler/v1alpha2`"
+            self.report.warn(path, what, "it works in `apiVersion: resettle/v1`")
+        for index, name in enumerate(chosen.enabled):
+            if name is not None and name not in self.plugins:
+                self.report.warn((*path, "enabled", index), self.no_such(name), self.meant(name))
+
+    def check_configured(
+        self,
+        enabled: dict[str, tuple[str, ...]],
+        args: dict[str, Args],
+        profile: ProfileDocument,
+        path: Path,
+    ) -> None:
+        """Every plugin that runs needs a `pluginConfig` entry, or defaults that will do."""
+        written = {config.name for config in profile.plugin_config if config is not None}
+        done: set[str] = {GUARD, *written}
+        for point, names in enabled.items():
+            chosen: PluginSet = getattr(profile.plugins, point)
+            for name in names:
+                if name in done:
+                    continue
+                done.add(name)
+                at = (*path, "plugins", point, "enabled", chosen.enabled.index(name))
+                if self.improved:
+                    self.run_on_defaults(name, args, at)
+                else:
+                    what = f"`{name}` is enabled without a `pluginConfig` entry"
+                    self.report.error(at, what, f"add `- name: {name}` under `pluginConfig`")
+
+    def run_on_defaults(self, name: str, args: dict[str, Args], path: Path) -> None:
+        """Gives a plugin its default arguments, if it can live with them."""
+        plugin = self.plugins[name]
+        problems = default_problems(plugin)
+        for problem in problems:
+            what = f"`{name}` has no `pluginConfig` entry and needs one: {problem.what}"
+            self.report.error(path, what, problem.fix)
+        default = build_args(plugin, {})
+        if not problems and isinstance(default, Args):
+            args[name] = default
+
+    def warn_of_idle(
+        self, profile: ProfileDocument, enabled: dict[str, tuple[str, ...]], path: Path
+    ) -> None:
+        """A plugin that is configured and never runs is probably an oversight."""
+        running = {name for names in enabled.values() for name in names}
+        named = {name for point in POINTS for name in getattr(profile.plugins, point).enabled}
+        misspelt = {nearest(name, self.plugins) for name in named if name} | named
+        for index, config in enumerate(profile.plugin_config):
+            if config is None or config.name not in self.plugins or config.name == GUARD:
+                continue
+            if config.name not in running | misspelt:
+                points = listed(sorted(self.plugins[config.name].points))
+                at = (*path, "pluginConfig", index, "name")
+                what = f"`{config.name}` is configured and never enabled, so it does not run"
+                self.report.warn(at, what, f"list it under {points}, or remove the entry")
+
+    def no_such(self, name: str) -> str:
+        """The sentence for a name no plugin has."""
+        return f"no plugin is named `{name}`"
+
+    def meant(self, name: str) -> str:
+        """The sentence for the name that was probably meant."""
+        return did_you_mean(name, self.plugins)

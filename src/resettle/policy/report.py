@@ -1,0 +1,116 @@
+"""The notebook of one reading: every problem found so far, each with its place.
+
+Everything is noted by path. A converted document has paths its author never wrote; a report seen
+through `origins` tells them as the paths they came from, so each line it names is one they wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from resettle.errors import PolicyError
+from resettle.policy.problem import Located, Path, Problem, dotted
+from resettle.policy.source import Place, Source
+
+
+class Report:
+    """Collects problems of one source; nothing is raised before all is read."""
+
+    def __init__(self, source: Source, origins: Mapping[Path, Path] | None = None) -> None:
+        self.source = source
+        self._origins = origins or {}
+        self._found: list[Located] = []
+        self._faulty: set[Path] = set()
+
+    def seen_through(self, origins: Mapping[Path, Path]) -> Report:
+        """The same notebook, for paths of a document that was made from the source."""
+        view = Report(self.source, origins)
+        view._found, view._faulty = self._found, self._faulty
+        return view
+
+    def error(self, path: Path, what: str, fix: str = "", *, place: Place | None = None) -> None:
+        """Notes a mistake; the place is that of the value at the path unless given."""
+        self._faulty.add(self._origin(path))
+        self._note("error", path, what, fix, place)
+
+    def warn(self, path: Path, what: str, fix: str = "", *, place: Place | None = None) -> None:
+        """Notes something legal that will not do what it seems to."""
+        self._note("warning", path, what, fix, place)
+
+    def add(self, problem: Problem) -> None:
+        """Notes a mistake that arrives as a value."""
+        self.error(problem.at, problem.what, problem.fix)
+
+    def blame(self, path: Path) -> None:
+        """Marks a place as faulty because of a mistake already noted elsewhere."""
+        self._faulty.add(self._origin(path))
+
+    def faulty(self, path: Path) -> bool:
+        """Whether a mistake was noted here, below, or at something that holds this place."""
+        here = self._origin(path)
+        return any(starts_with(here, there) or starts_with(there, here) for there in self._faulty)
+
+    @property
+    def errors(self) -> tuple[Located, ...]:
+        """The mistakes, by line, each once."""
+        return self._sorted("error")
+
+    @property
+    def warnings(self) -> tuple[Located, ...]:
+        """The warnings, by line, each once."""
+        return self._sorted("warning")
+
+    def raise_errors(self) -> None:
+        """Ends the reading when there was any mistake."""
+        if self.errors:
+            raise policy_error(self.source.name, self.errors, self.warnings)
+
+    def _note(
+        self,
+        severity: Literal["error", "warning"],
+        path: Path,
+        what: str,
+        fix: str,
+        place: Place | None,
+    ) -> None:
+        origin = self._origin(path)
+        line, column = place or self.source.place(origin)
+        self._found.append(
+            Located(
+                file=self.source.name,
+                line=line,
+                column=column,
+                path=dotted(origin),
+                what=what,
+                fix=fix,
+                severity=severity,
+            )
+        )
+
+    def _origin(self, path: Path) -> Path:
+        """The path in the source: the longest known beginning replaced by what it came from."""
+        for length in range(len(path), 0, -1):
+            known = self._origins.get(path[:length])
+            if known is not None:
+                return (*known, *path[length:])
+        return path
+
+    def _sorted(self, severity: str) -> tuple[Located, ...]:
+        found = dict.fromkeys(one for one in self._found if one.severity == severity)
+        return tuple(sorted(found, key=lambda one: (one.line, one.column)))
+
+
+def starts_with(path: Path, beginning: Path) -> bool:
+    """Whether one path leads through the other."""
+    return path[: len(beginning)] == beginning
+
+
+def policy_error(
+    name: str, errors: Iterable[Located], warnings: Iterable[Located] = ()
+) -> PolicyError:
+    """All mistakes of a policy as the one error that is raised for them."""
+    problems = tuple(errors)
+    many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    text = "\n".join([f"{name} has {many}", *map(str, problems)])
+    return PolicyError(text, problems=problems, warnings=tuple(warnings))

@@ -1,0 +1,101 @@
+"""The rules of a whole document: its node selector and its providers of metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from resettle.errors import InputError
+from resettle.model.selector import EVERYTHING, Selector, parse_selector
+from resettle.policy.document import AuthToken, MetricsProvider, PolicyDocument, Prometheus
+from resettle.policy.problem import Path, did_you_mean
+from resettle.policy.report import Report
+
+SOURCES = ("KubernetesMetrics", "Prometheus")
+
+
+def node_selector(document: PolicyDocument, report: Report) -> Selector:
+    """The nodes the policy keeps to; all of them when it does not say."""
+    if document.node_selector is None:
+        return EVERYTHING
+    try:
+        return parse_selector(document.node_selector)
+    except InputError as error:
+        report.error(("nodeSelector",), str(error))
+        return EVERYTHING
+
+
+def metrics_providers(
+    document: PolicyDocument, report: Report, *, improved: bool
+) -> tuple[MetricsProvider, ...]:
+    """The providers, once each rule about them was asked."""
+    found: dict[str, int] = {}
+    for index, provider in enumerate(document.metrics_providers):
+        if provider is None:
+            continue
+        path: Path = ("metricsProviders", index)
+        source = provider.source
+        if source in found:
+            what = f"`{source}` is a source already, as `metricsProviders[{found[source]}]`"
+            report.error((*path, "source"), what, "keep one of the two")
+        found.setdefault(source, index)
+        if source not in SOURCES:
+            note = report.error if improved else report.warn
+            _check_known(source, (*path, "source"), note)
+        if source == "KubernetesMetrics" and document.metrics_collector.enabled:
+            what = "`KubernetesMetrics` is switched on by `metricsCollector` as well"
+            report.error((*path, "source"), what, "remove `metricsCollector`")
+        if source == "Prometheus":
+            _check_prometheus(provider.prometheus, (*path, "prometheus"), report)
+    return tuple(filter(None, document.metrics_providers))
+
+
+def _check_known(source: str, path: Path, note: Callable[[Path, str, str], None]) -> None:
+    """Notes a source nobody reads from."""
+    what = f"no source of metrics is named `{source}`" if source else "`source` is missing"
+    note(path, what, did_you_mean(source, SOURCES))
+
+
+def _check_prometheus(prometheus: Prometheus | None, path: Path, report: Report) -> None:
+    """Reports what keeps a Prometheus server from being asked."""
+    if prometheus is None:
+        what = "the source `Prometheus` needs a `prometheus` block"
+        report.error(path, what, "add `prometheus:` with its `url`")
+        return
+    if report.faulty((*path, "url")):
+        pass
+    elif not prometheus.url:
+        fix = "write one such as `http://prometheus.monitoring:9090`"
+        report.error((*path, "url"), "`url` is missing", fix)
+    elif not _is_web_address(prometheus.url):
+        what = f"`{prometheus.url}` is not a web address"
+        report.error((*path, "url"), what, "write one such as `http://prometheus.monitoring:9090`")
+    if prometheus.auth_token is not None:
+        _check_token(prometheus.auth_token, (*path, "authToken"), report)
+
+
+def _check_token(token: AuthToken, path: Path, report: Report) -> None:
+    """Reports an `authToken` that names no Secret."""
+    if report.faulty(path):
+        return
+    reference = token.secret_reference
+    if reference is None:
+        what = "`authToken` needs a `secretReference`"
+        report.error((*path, "secretReference"), what, "add it with `namespace` and `name`")
+        return
+    for key, value in (("namespace", reference.namespace), ("name", reference.name)):
+        if not value:
+            what = f"`{key}` of the Secret is missing"
+            report.error((*path, "secretReference", key), what, f"add `{key}`")
+
+
+def _is_web_address(url: str) -> bool:
+    """Whether the text has a scheme for the web, a host, and no blanks."""
+    try:
+        parts = urlsplit(url)
+        port_is_sound = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    if any(letter.isspace() for letter in url):
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and port_is_sound
