@@ -125,7 +125,7 @@ def run_convert(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def run_schema(arguments: argparse.Namespace) -> int:  # noqa: ARG001
+def run_schema(arguments: argparse.Namespace) -> int:
     """Prints the schema."""
     from resettle.policy.schema import json_schema
 

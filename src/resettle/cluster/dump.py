@@ -1,7 +1,7 @@
 """A cluster from files: whatever `kubectl get … -o json` or `-o yaml` wrote.
 
-A source is a file, a folder of files, or `-` for standard input; each holds one object, a `List`, or
-many documents. What cannot be understood is an error that names the file and the object: a plan
+A source is a file, a folder of files, or `-` for standard input; each holds one object, a `List`,
+or many documents. What cannot be understood is an error that names the file and the object: a plan
 over half a cluster would be a plan for another cluster.
 """
 
@@ -43,8 +43,8 @@ ASK_FOR = "kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc -A -o json"
 UNREAD = frozenset(
     """APIService Binding CSIDriver CSINode CSIStorageCapacity CertificateSigningRequest ClusterRole
     ClusterRoleBinding ComponentStatus ConfigMap ControllerRevision CronJob CustomResourceDefinition
-    DaemonSet Deployment DeviceClass EndpointSlice Endpoints Event FlowSchema HorizontalPodAutoscaler
-    IPAddress Ingress IngressClass Job Lease LimitRange LocalSubjectAccessReview
+    DaemonSet Deployment DeviceClass EndpointSlice Endpoints Event FlowSchema
+    HorizontalPodAutoscaler IPAddress Ingress IngressClass Job Lease LimitRange LocalSubjectAccessReview
     MutatingWebhookConfiguration NetworkPolicy NodeMetrics PersistentVolume PodMetrics PodTemplate
     PriorityLevelConfiguration ReplicaSet ReplicationController ResourceClaim ResourceClaimTemplate
     ResourceQuota ResourceSlice Role RoleBinding RuntimeClass Secret Service ServiceAccount
@@ -86,7 +86,9 @@ class Dump:
         if not found:
             raise InputError(f"{name} is empty; make a dump with `{ASK_FOR}`")
 
-    def snapshot(self, at: datetime, history: Mapping[tuple[str, str], Any] | None = None) -> Snapshot:
+    def snapshot(
+        self, at: datetime, history: Mapping[tuple[str, str], Any] | None = None
+    ) -> Snapshot:
         """The cluster as read, stamped with a time."""
         nodes: list[Node] = self._objects["Node"]
         pods: list[Pod] = self._objects["Pod"]
@@ -140,7 +142,7 @@ class Dump:
 
     def _add_known(self, content: bytes | mmap.mmap | Raw, place: str, kind: str) -> None:
         try:
-            item = self._decoders[kind].decode(content)
+            item: Any = self._decoders[kind].decode(content)
         except msgspec.ValidationError as error:
             raise InputError(f"{place} is not a {kind} as Kubernetes writes it: {error}") from None
         if kind in self._own_kinds:
@@ -212,7 +214,9 @@ def _content(path: Path) -> bytes | mmap.mmap:
                 return b""
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
-        raise InputError(f"there is no file {path}; name a dump, a folder of dumps, or `-`") from None
+        raise InputError(
+            f"there is no file {path}; name a dump, a folder of dumps, or `-`"
+        ) from None
     except (OSError, EOFError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path} cannot be read: {reason}") from None

@@ -1,7 +1,7 @@
 """The books of a cycle: what has been admitted, and what limits and budgets still allow.
 
-One set of books serves all profiles. Limits are checked in the order total, node, namespace; budgets
-last, as the API server would: a plan that overlooked them could not equal its run.
+One set of books serves all profiles. Limits are checked in the order total, node, namespace;
+budgets last, as the API server would: a plan that overlooked them could not equal its run.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Books:
             names = ", ".join(budget.key for budget in covering)
             return Refusal(
                 "several-budgets",
-                "is covered by several budgets ({budgets}), which the eviction API does not support",
+                "is covered by several budgets ({budgets}), which evictions do not support",
                 "budget",
                 {"budgets": names},
             )

@@ -46,6 +46,17 @@ class Descheduler(Struct, frozen=True, kw_only=True):
         # Budgets are the draft's own business: no plan equals its run without them.
         return frozenset({"PodDisruptionBudget"}).union(*declared)
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What the enabled plugins would have an operator know before anything is decided."""
+        said = (
+            f"profile {profile.name}: {instance.name}: {caution}"
+            for profile in self.profiles
+            for instance in profile.instances
+            for caution in instance.plugin.cautions(instance.args, self.semantics)
+        )
+        return tuple(dict.fromkeys(said))
+
     def draw_plan(self, snapshot: Snapshot, *, watching: Iterable[str] = ()) -> Plan:
         """What a cycle would do; notes are kept for the pods and nodes being watched."""
         snapshot = snapshot.read_as(self.semantics, self.node_selector)
@@ -89,9 +100,7 @@ def assembled(policy: Policy, plugins: Mapping[str, Plugin]) -> Descheduler:
     )
 
 
-def _profile(
-    document: ProfileDocument, plugins: Mapping[str, Plugin], policy: Policy
-) -> Profile:
+def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin], policy: Policy) -> Profile:
     def instances(point: str) -> tuple[Instance, ...]:
         return tuple(
             Instance(plugins[name], document.args[name], point)

@@ -1,8 +1,8 @@
 """A plan being written, as one plugin of one profile sees it.
 
-Questions (`may_leave`, `could_go`) leave no trace. Only `propose` enters the books, and its answer is
-a verdict with a reason. A pod is asked about as the cycle sees it by then: once admitted it looks
-like a terminating pod to everything that comes later.
+Questions (`may_leave`, `could_go`) leave no trace. Only `propose` enters the books, and its answer
+is a verdict with a reason. A pod is asked about as the cycle sees it by then: once admitted it
+looks like a terminating pod to everything that comes later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from resettle.framework.plan import Move, Note, PluginRun
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import ADMITTED, MOVING, Refusal, Stopped, Verdict, refused
 from resettle.model.node import Node
-from resettle.model.pod import Pod, by_name
+from resettle.model.pod import Pod
 from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
 
@@ -67,7 +67,9 @@ class Draft:
         """Pods in the order a strategy looks at them: the profile's pre-sort, else as they come."""
         return self._sorted(pods, self._profile.presort, None)
 
-    def ordered(self, pods: Iterable[Pod], default: Callable[[Pod], Any] | None = None) -> list[Pod]:
+    def ordered(
+        self, pods: Iterable[Pod], default: Callable[[Pod], Any] | None = None
+    ) -> list[Pod]:
         """Pods in the order a strategy proposes them: the profile's sort, else its own."""
         return self._sorted(pods, self._profile.sort, default)
 
@@ -157,7 +159,5 @@ class Draft:
     ) -> list[Pod]:
         if keys:
             snapshot = self._snapshot
-            return sorted(
-                pods, key=lambda pod: (*[key.key(snapshot, pod) for key in keys], *by_name(pod))
-            )
+            return sorted(pods, key=lambda pod: [key.key(snapshot, pod) for key in keys])
         return list(pods) if default is None else sorted(pods, key=default)

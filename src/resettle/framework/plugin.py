@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from resettle.framework.draft import Draft
     from resettle.framework.verdict import Refusal, Stopped
     from resettle.model.pod import Pod
+    from resettle.model.semantics import Semantics
     from resettle.model.snapshot import Snapshot
 
 # Functions of a plugin take their own Args; a registry holds plugins of every kind.
@@ -47,6 +48,10 @@ def _nothing(args: Any) -> frozenset[str]:
     return frozenset()
 
 
+def _no_cautions(args: Any, semantics: Semantics) -> Iterator[str]:
+    return iter(())
+
+
 def _no_needs(args: Any, snapshot: Snapshot) -> Iterator[Problem]:
     return iter(())
 
@@ -66,6 +71,8 @@ class Plugin(Struct, frozen=True, kw_only=True):
     """Kinds read beyond nodes and pods (and `usage`, `history`), given the arguments."""
     kinds: tuple[Kind, ...] = ()
     """Structs for kinds of this plugin's own; read as `snapshot.others[name]`."""
+    cautions: Callable[[Any, Semantics], Iterator[str]] = _no_cautions
+    """What an operator should be told once about these arguments, though they are no mistake."""
     needs: Callable[[Any, Snapshot], Iterator[Problem]] = _no_needs
     """What the snapshot lacks for these arguments; any problem ends the cycle before it starts."""
 

@@ -1,4 +1,4 @@
-"""A profile: plugins with their arguments, in the order in which they serve each extension point."""
+"""A profile: plugins with their arguments, in the order they serve each extension point."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Registry(Mapping[str, Plugin]):
         return len(self._plugins)
 
     def with_plugins(self, *plugins: Plugin) -> Registry:
-        """This registry and some more plugins."""
+        """A registry of these and some more plugins."""
         return Registry((*self._plugins.values(), *plugins))
 
 

@@ -27,7 +27,9 @@ def shares(used: Mapping[str, int], offer: Mapping[str, int], resources: Iterabl
     for name in resources:
         if name in offer:
             cap = counted(name, offer[name])
-            result[name] = float(counted(name, used.get(name, 0))) / float(cap) * 100 if cap > 0 else 0
+            result[name] = (
+                float(counted(name, used.get(name, 0))) / float(cap) * 100 if cap > 0 else 0
+            )
     return result
 
 

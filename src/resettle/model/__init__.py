@@ -11,7 +11,7 @@ from resettle.model.pod import (
     Spec,
     State,
     Template,
-    by_name,
+    by_lot,
     by_priority,
     whole_seconds,
 )
@@ -58,7 +58,7 @@ __all__ = [
     "Taint",
     "Template",
     "Toleration",
-    "by_name",
+    "by_lot",
     "by_priority",
     "parse_quantity",
     "parse_selector",

@@ -1,8 +1,8 @@
 """From the bytes of Kubernetes objects to the model, equal parts held once.
 
-Pods of one workload come with the same bytes in the same places (the API server writes maps sorted),
-so the bytes themselves are the key under which a decoded part is found again. What differs from pod
-to pod (names, times, container ids) never enters a key.
+Pods of one workload come with the same bytes in the same places (the API server writes maps
+sorted), so the bytes themselves are the key under which a decoded part is found again. What
+differs from pod to pod (names, times, container ids) never enters a key.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def parse_time(text: str | None) -> datetime | None:
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"`{text}` is not a time; write one such as `2026-01-31T12:00:00Z`") from None
+        raise InputError(
+            f"`{text}` is not a time; write one such as `2026-01-31T12:00:00Z`"
+        ) from None
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
@@ -96,7 +98,9 @@ class Decoder:
         meta, status = item.metadata, item.status
         node = self._text(item.spec.node_name or "")
         volumes = item.spec.volumes or ()
-        claims = tuple(v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim)
+        claims = tuple(
+            v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim
+        )
         conditions = status.conditions or ()
         started, created = status.start_time, meta.creation_timestamp
         born = parse_time(created)
@@ -123,7 +127,9 @@ class Decoder:
                 for t in item.spec.taints or ()
             ),
             unschedulable=bool(item.spec.unschedulable),
-            ready=all(c.status == "True" for c in item.status.conditions or () if c.type == "Ready"),
+            ready=all(
+                c.status == "True" for c in item.status.conditions or () if c.type == "Ready"
+            ),
             allocatable=self._measured(item.status.allocatable),
             capacity=self._measured(item.status.capacity),
         )
@@ -181,7 +187,8 @@ class Decoder:
 
     def _owner_references(self, raw: bytes) -> tuple[Owner, ...]:
         return tuple(
-            Owner(self._text(owner.kind), owner.name, owner.uid) for owner in _part(_owners, raw) or ()
+            Owner(self._text(owner.kind), owner.name, owner.uid)
+            for owner in _part(_owners, raw) or ()
         )
 
     def _spec(self, item: wire.PodSpec, node: str) -> Spec:
@@ -249,11 +256,16 @@ class Decoder:
             ),
             has_node_affinity=nodes is not None,
             anti_affinity=tuple(
-                PodTerm(term.topology_key, _selector(term.label_selector), tuple(term.namespaces or ()))
+                PodTerm(
+                    term.topology_key, _selector(term.label_selector), tuple(term.namespaces or ())
+                )
                 for term in (away.required if away else None) or ()
             ),
             spread=tuple(
-                map(_spread_constraint, _part(_spread, bytes(item.topology_spread_constraints)) or ())
+                map(
+                    _spread_constraint,
+                    _part(_spread, bytes(item.topology_spread_constraints)) or (),
+                )
             ),
             local_storage=local,
             claim_volumes=claimed,

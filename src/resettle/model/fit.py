@@ -1,7 +1,7 @@
 """Which nodes would take a pod, as kubernetes-sigs/descheduler judges it.
 
-Cordon, node selector and affinity, hard taints, the pod's own anti-affinity against the pods of each
-node, free resources. The answer is a set of nodes; nothing here looks at nodes one by one.
+Cordon, node selector and affinity, hard taints, the pod's own anti-affinity against the pods of
+each node, free resources. The answer is a set of nodes; nothing here looks at nodes one by one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from resettle.model.selector import Selector
 class Neighbours(NamedTuple):
     """Where the pods of one selector live."""
 
-    count: dict[str, int]
+    per_node: dict[str, int]
     """Node name to number of such pods."""
     nodes: NodeSet
 
@@ -43,7 +43,8 @@ class Fit:
 
     def elsewhere(self, pod: Pod, among: NodeSet) -> NodeSet:
         """Nodes of the set that would take the pod, its own left out."""
-        return self._takers(pod, among & ~self._fleet.only(pod.node) & self._room.enough_for(pod.spec))
+        others = among & ~self._fleet.only(pod.node)
+        return self._takers(pod, others & self._room.enough_for(pod.spec))
 
     def anywhere(self, pod: Pod, among: NodeSet) -> NodeSet:
         """The same with its own node, where the room it has counts as enough."""
@@ -52,7 +53,7 @@ class Fit:
 
     def allowed(self, spec: Spec, own_node: str) -> NodeSet:
         """Nodes that cordon, selector, affinity and taints leave open."""
-        # A pod of a DaemonSet may be pinned to its own node by name: then the node is part of the key.
+        # A DaemonSet pins a pod to its node by name: then the node is part of the key.
         pinned = any(term.fields for term in spec.required_terms or ())
         key = (spec, own_node if pinned else "")
         chosen = self._allowed.get(key)
@@ -85,7 +86,7 @@ class Fit:
             if (
                 namesake is not None
                 and not namesake.finished
-                and near.count.get(namesake.node) == 1
+                and near.per_node.get(namesake.node) == 1
                 and selector.matches(namesake.labels)
             ):
                 nodes &= ~self._fleet.only(namesake.node)

@@ -1,8 +1,8 @@
 """Kubernetes quantities as exact whole numbers.
 
-One unit for everything: the nano (10^-9), the finest Kubernetes itself keeps, so that `100m` of cpu,
-`1536Mi` of memory and a metrics server's `1234n` add and compare without rounding. Rounding happens
-where the field's own arithmetic rounds: `milli` and `units`, both upwards.
+One unit for everything: the nano (10^-9), the finest Kubernetes itself keeps, so that `100m` of
+cpu, `1536Mi` of memory and a metrics server's `1234n` add and compare without rounding. Rounding
+happens where the field's own arithmetic rounds: `milli` and `units`, both upwards.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def parse_quantity(text: str) -> int:
     """The quantity in nano units; finer fractions round up, as Kubernetes does."""
     found = _FORM.fullmatch(text)
     if found is None or abs(int(found["exponent"] or 0)) > _LARGEST_EXPONENT:
-        raise InputError(f"`{text}` is not a quantity; write a number such as `250m`, `1.5` or `2Gi`")
+        raise InputError(
+            f"`{text}` is not a quantity; write a number such as `250m`, `1.5` or `2Gi`"
+        )
     value = Fraction(found["number"]) * _SUFFIX.get(found["suffix"], Fraction(1))
     value *= Fraction(10) ** int(found["exponent"] or 0)
     nano = -((-value * NANO).__floor__())

@@ -1,8 +1,8 @@
 """Label selectors: the API object, the string form, and the one compiled form both become.
 
-A compiled `Selector` is hashable, so answers about it can be remembered. `NOTHING` is what a missing
-selector of a Kubernetes object means; a missing selector of a policy means no restriction, which
-callers express with `EVERYTHING`.
+A compiled `Selector` is hashable, so answers about it can be remembered. `NOTHING` is what a
+missing selector of a Kubernetes object means; a missing selector of a policy means no restriction,
+which callers express with `EVERYTHING`.
 """
 
 from __future__ import annotations
@@ -78,15 +78,10 @@ class Selector(Struct, frozen=True):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels is selected."""
-        if self.never:
-            return False
-        for requirement in self.requirements:
-            if not requirement.matches(labels):
-                return False
-        return True
+        return not self.never and all(it.matches(labels) for it in self.requirements)
 
     def also(self, more: tuple[Requirement, ...]) -> Selector:
-        """This selector narrowed further; nothing stays nothing."""
+        """The selector narrowed further; nothing stays nothing."""
         if self.never or not more:
             return self
         return Selector((*self.requirements, *more))
@@ -104,9 +99,7 @@ class Expression(Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(
-    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
+class LabelSelector(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The selector object of the Kubernetes API, as people write it."""
 
     match_labels: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """The cluster at one instant: frozen, stamped, indexed on demand.
 
-Everything is in canonical order (nodes by name, pods by namespace and name), so the order in which
-objects were listed can never show in a plan.
+Everything is in canonical order (nodes by name, pods by lot), so the order in which objects were
+listed can never show in a plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 from resettle.model.fit import Fit
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
-from resettle.model.pod import Pod, Template, by_name
+from resettle.model.pod import Pod, Template, by_lot
 from resettle.model.room import Room, requested_on
 from resettle.model.selector import EVERYTHING, Selector
 from resettle.model.semantics import PARITY, Semantics
@@ -62,7 +62,7 @@ class Snapshot:
         """A snapshot of these objects, in canonical order whatever theirs was."""
         return cls(
             fleet=Fleet(sorted(nodes, key=lambda node: node.name)),
-            pods=tuple(sorted(pods, key=by_name)),
+            pods=tuple(sorted(pods, key=by_lot)),
             taken_at=taken_at,
             namespaces={namespace.name: namespace for namespace in namespaces},
             priority_classes={it.name: it for it in priority_classes},

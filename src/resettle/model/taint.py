@@ -24,7 +24,9 @@ class Taint(Struct, frozen=True):
         return self.effect in (NO_SCHEDULE, NO_EXECUTE)
 
     def __str__(self) -> str:
-        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        return (
+            f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        )
 
 
 class Toleration(Struct, frozen=True):

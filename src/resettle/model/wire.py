@@ -1,7 +1,7 @@
 """The shapes of Kubernetes objects as the API writes them, with only the fields we use.
 
-Parts that repeat from pod to pod stay undecoded (`Raw`): `decode` looks them up by their exact bytes
-and decodes each distinct one once. All other fields are skipped by the decoder.
+Parts that repeat from pod to pod stay undecoded (`Raw`): `decode` looks them up by their exact
+bytes and decodes each distinct one once. All other fields are skipped by the decoder.
 """
 
 from __future__ import annotations

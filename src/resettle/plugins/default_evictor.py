@@ -1,13 +1,14 @@
 """DefaultEvictor: keeps from eviction what operators expect to be kept.
 
-Guards both filter points. An `evict` annotation overrides every protection of the filter, but not the
-fit check, limits or budgets. Most rules ask about a pod's template, so they are asked once for each.
+Guards both filter points. An `evict` annotation overrides every protection of the filter, but not
+the fit check, limits or budgets. Most rules ask about a pod's template, so they are asked once for
+each.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from resettle.framework.verdict import Refusal
 from resettle.model.fleet import NodeSet
 from resettle.model.pod import CRITICAL_PRIORITY, EVICT, PREFER_NO_EVICTION, Pod, Template
 from resettle.model.selector import EVERYTHING, LabelSelector, parse_selector
+from resettle.model.semantics import PARITY, Semantics
 from resettle.model.snapshot import Snapshot
 from resettle.policy.args import Args as PluginArgs
 from resettle.policy.args import Duration, Int32, Unsigned, parse_duration, sound_selector
@@ -49,16 +51,17 @@ class StorageClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name: str = ""
 
 
-class ClaimsConfig(
-    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
+class ClaimsConfig(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Narrows PodsWithPVC to claims of some classes."""
 
     protected_storage_classes: tuple[StorageClass, ...] = ()
 
 
 class ProtectionsConfig(
-    Struct, frozen=True, kw_only=True, rename={"pods_with_pvc": "PodsWithPVC"},
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"pods_with_pvc": "PodsWithPVC"},
     forbid_unknown_fields=True,
 ):
     """Settings of single protections."""
@@ -66,9 +69,7 @@ class ProtectionsConfig(
     pods_with_pvc: ClaimsConfig | None = None
 
 
-class PodProtections(
-    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
+class PodProtections(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which protections hold beyond, or less than, the default ones."""
 
     default_disabled: tuple[str, ...] = ()
@@ -120,7 +121,9 @@ class Args(PluginArgs, frozen=True, kw_only=True):
         """Storage classes that PodsWithPVC is narrowed to; none means all claims."""
         config = self.pod_protections.config
         claims = config.pods_with_pvc if config else None
-        return frozenset(it.name for it in claims.protected_storage_classes) if claims else frozenset()
+        return (
+            frozenset(it.name for it in claims.protected_storage_classes) if claims else frozenset()
+        )
 
     def problems(self) -> Iterator[Problem]:
         yield from sound_selector(self.label_selector, "labelSelector")
@@ -184,9 +187,17 @@ class Args(PluginArgs, frozen=True, kw_only=True):
 
     def _deprecated(self) -> Iterator[tuple[str, bool, str]]:
         off, on = "`podProtections.defaultDisabled: [{}]`", "`podProtections.extraEnabled: [{}]`"
-        yield "evictLocalStoragePods", self.evict_local_storage_pods, off.format("PodsWithLocalStorage")
+        yield (
+            "evictLocalStoragePods",
+            self.evict_local_storage_pods,
+            off.format("PodsWithLocalStorage"),
+        )
         yield "evictDaemonSetPods", self.evict_daemon_set_pods, off.format("DaemonSetPods")
-        yield "evictSystemCriticalPods", self.evict_system_critical_pods, off.format("SystemCriticalPods")
+        yield (
+            "evictSystemCriticalPods",
+            self.evict_system_critical_pods,
+            off.format("SystemCriticalPods"),
+        )
         yield "evictFailedBarePods", self.evict_failed_bare_pods, off.format("FailedBarePods")
         yield "ignorePvcPods", self.ignore_pvc_pods, on.format("PodsWithPVC")
         yield "ignorePodsWithoutPDB", self.ignore_pods_without_pdb, on.format("PodsWithoutPDB")
@@ -223,6 +234,17 @@ def needs(args: Args, snapshot: Snapshot) -> Iterator[Problem]:
         yield _too_high(priority)
 
 
+def cautions(args: Args, semantics: Semantics) -> Iterator[str]:
+    """What surprises people who come from kubernetes-sigs/descheduler, or who hope for too much."""
+    if "PodsWithoutPDB" in args.protections and semantics == PARITY:
+        yield (
+            "PodsWithoutPDB protects pods without a disruption budget, as documented; "
+            "kubernetes-sigs/descheduler 0.36 protects every pod with this setting"
+        )
+    if args.min_replicas == 1:
+        yield "`minReplicas: 1` protects nothing; write 2 or more"
+
+
 def reads(args: Args) -> frozenset[str]:
     """Kinds read, given which protections are in force."""
     kinds = set()
@@ -235,9 +257,6 @@ def reads(args: Args) -> frozenset[str]:
     if "PodsWithoutPDB" in args.protections:
         kinds.add("PodDisruptionBudget")
     return frozenset(kinds)
-
-
-Rule = Callable[[Pod], Refusal | None]
 
 
 class Rules:
@@ -287,7 +306,10 @@ class Rules:
     def _about_template(self, template: Template) -> Refusal | None:
         protected, spec = self._protections, template.spec
         priority = spec.priority
-        if self._args.no_eviction_policy == "Mandatory" and PREFER_NO_EVICTION in template.annotations:
+        if (
+            self._args.no_eviction_policy == "Mandatory"
+            and PREFER_NO_EVICTION in template.annotations
+        ):
             return PREFERS_TO_STAY
         if template.mirror:
             return MIRROR_POD
@@ -354,7 +376,9 @@ def _protects(code: str, says: str) -> Refusal:
 
 
 TERMINATING = _protects("terminating", "is already terminating")
-PREFERS_TO_STAY = _protects("prefers-no-eviction", "carries prefer-no-eviction, which is mandatory here")
+PREFERS_TO_STAY = _protects(
+    "prefers-no-eviction", "carries prefer-no-eviction, which is mandatory here"
+)
 MIRROR_POD = _protects("mirror-pod", "is a mirror pod of the kubelet")
 STATIC_POD = _protects("static-pod", "is a static pod of the kubelet")
 SYSTEM_CRITICAL = _protects("system-critical", "is critical to the system")
@@ -391,5 +415,6 @@ PLUGIN = Plugin(
     filter=filter,
     preevictionfilter=preevictionfilter,
     reads=reads,
+    cautions=cautions,
     needs=needs,
 )

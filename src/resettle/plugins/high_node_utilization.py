@@ -64,7 +64,9 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
         return ALL_UNDER
     if not destinations:
         return NO_DESTINATION
-    load = Balance(usage, extended(args.thresholds), dict.fromkeys(args.thresholds, 100.0), destinations)
+    load = Balance(
+        usage, extended(args.thresholds), dict.fromkeys(args.thresholds, 100.0), destinations
+    )
     return move_load(
         [Source(node, load) for node in sorted(under, key=load.heft)],
         load,
@@ -78,7 +80,9 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
 
 def concerns(pod: Pod, args: Args) -> bool:
     """Whether the plugin may touch the pod: by namespace, and by what it requests."""
-    if args.evictable_namespaces is not None and not args.evictable_namespaces.admits(pod.namespace):
+    if args.evictable_namespaces is not None and not args.evictable_namespaces.admits(
+        pod.namespace
+    ):
         return False
     return not args.eviction_modes or bool(pod.spec.requested & args.thresholds.keys())
 

@@ -119,7 +119,10 @@ class Args(PluginArgs, frozen=True, kw_only=True):
                     fix="write the query whose result, from 0 to 1, is the use of each node",
                     at=(at, "prometheus"),
                 )
-            for key, names in (("thresholds", self.thresholds), ("targetThresholds", self.target_thresholds)):
+            for key, names in (
+                ("thresholds", self.thresholds),
+                ("targetThresholds", self.target_thresholds),
+            ):
                 if names and set(names) != {METRIC}:
                     yield Problem(
                         what=f"with Prometheus, `{key}` must name `{METRIC}` and nothing else",
@@ -134,7 +137,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
             )
 
 
-class UsageMissing(ResettleError):
+class UsageMissingError(ResettleError):
     """The figures a plugin is to decide on are not there; it then decides nothing."""
 
 
@@ -144,7 +147,9 @@ def usage_for(args: Args, snapshot: Snapshot) -> Usage:
     if metrics is None:
         return Requests(snapshot)
     source = metrics.source or "KubernetesMetrics"
-    raise UsageMissing(f"the snapshot holds no usage from {source}; nothing is moved without it")
+    raise UsageMissingError(
+        f"the snapshot holds no usage from {source}; nothing is moved without it"
+    )
 
 
 def reads(args: Args) -> frozenset[str]:
@@ -218,8 +223,6 @@ def _nothing_to_do(args: Args, bands: Bands, snapshot: Snapshot) -> Stopped | No
     if under == len(snapshot.nodes):
         return ALL_UNDER
     return None if bands.over else NONE_OVER
-
-
 
 
 PLUGIN = Plugin(name="LowNodeUtilization", args=Args, balance=balance, reads=reads)

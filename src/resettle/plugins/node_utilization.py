@@ -180,8 +180,6 @@ def move_load(
     return None if balance.has_room else NO_ROOM
 
 
-
-
 NO_ROOM = Stopped("no-room", "the nodes that should take pods have no room left")
 NO_UNDERUTILIZED = Stopped("none-underutilized", "no node is underutilized")
 NO_DESTINATION = Stopped("no-destination", "no node that is not underutilized takes pods")

@@ -51,7 +51,7 @@ def concerned(args: Args, pod: Pod) -> bool:
 
 
 class Copies:
-    """Pods that could go, counted by owner, and those of them that are not the first on their node."""
+    """Pods that could go, counted by owner, and those that are not the first on their node."""
 
     def __init__(self, args: Args, snapshot: Snapshot, draft: Draft) -> None:
         self.total: Counter[OwnerKey] = Counter()
@@ -122,10 +122,11 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
         places = targets.bit_count()
         if places < 2:
             continue
+        owner = f"{key[1]} {key[2]}"
         share = -(-copies.total[key] // places)
         for node, pods in per_node.items():
             for pod in draft.ordered(pods)[share - 1 :]:
-                why = f"{len(pods) + 1} copies of {key[1]} {key[2]} are on {node}, its share is {share}"
+                why = f"{len(pods) + 1} copies of {owner} are on {node}, its share is {share}"
                 limit = draft.propose(pod, because=why).limit
                 if limit is Limit.TOTAL:
                     return LIMIT_REACHED

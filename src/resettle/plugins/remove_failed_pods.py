@@ -1,4 +1,4 @@
-"""RemoveFailedPods: evict pods that have failed, once they have been around long enough to be seen."""
+"""RemoveFailedPods: evict pods that have failed, once they are old enough to have been seen."""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes on each node the pods that restart too often, most restarts first."""
 
     def because(pod: Pod) -> str:
-        return f"has restarted {restarts(pod, args)} times, the threshold is {args.pod_restart_threshold}"
+        times, most = restarts(pod, args), args.pod_restart_threshold
+        return f"has restarted {times} times, the threshold is {most}"
 
     found = False
     for node in snapshot.nodes:

@@ -1,4 +1,4 @@
-"""RemovePodsViolatingInterPodAntiAffinity: evict pods that lie too near to pods they keep away from.
+"""RemovePodsViolatingInterPodAntiAffinity: evict pods too near to those they keep away from.
 
 The pod that states the rule goes, the least important of a node first. Neighbours are counted per
 selector and node, so a pod's question is a lookup, not a walk over the namespace.
@@ -114,6 +114,4 @@ def _because(term: PodTerm, node: Node) -> str:
     return f"a pod it keeps away from shares its {term.topology_key} ({where})"
 
 
-PLUGIN = Plugin(
-    name="RemovePodsViolatingInterPodAntiAffinity", args=Args, deschedule=deschedule
-)
+PLUGIN = Plugin(name="RemovePodsViolatingInterPodAntiAffinity", args=Args, deschedule=deschedule)

@@ -173,9 +173,7 @@ class Chooser:
             giver.sort(key=lambda pod: bool(self._snapshot.fit.elsewhere(pod, receivers)))
             going = giver[-count:]
             chosen += (
-                pod
-                for pod in going
-                if not must_fit or self._snapshot.fit.elsewhere(pod, receivers)
+                pod for pod in going if not must_fit or self._snapshot.fit.elsewhere(pod, receivers)
             )
             # The books are kept as if all had moved, be it only so that the loop ends.
             del giver[-count:]
@@ -218,7 +216,10 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
             stated = True
             chooser = Chooser(rule, stated_by, snapshot, draft)
             for pod in chooser.leaving(pool.matching(rule.selector), must_fit=must_fit):
-                reasons.setdefault(pod, f"its {rule.topology_key} has more pods than others by over {rule.max_skew}")
+                reasons.setdefault(
+                    pod,
+                    f"its {rule.topology_key} has more pods than others by over {rule.max_skew}",
+                )
     full_nodes: set[str] = set()
     for pod in draft.ordered(draft.walked(reasons)):
         if pod.node in full_nodes:
@@ -246,6 +247,4 @@ def _pools(args: Args, snapshot: Snapshot, draft: Draft) -> dict[str, Pool]:
 NO_RULE = Stopped(NO_CANDIDATE.code, "no pod that could go states a constraint that counts here")
 BALANCED = Stopped("balanced", "no constraint is violated, or nothing that could go would mend it")
 
-PLUGIN = Plugin(
-    name="RemovePodsViolatingTopologySpreadConstraint", args=Args, balance=balance
-)
+PLUGIN = Plugin(name="RemovePodsViolatingTopologySpreadConstraint", args=Args, balance=balance)

@@ -1,7 +1,7 @@
 """Sorters: PrioritySort, AgeSort, UtilizationSort and DeletionCostSort say who goes first.
 
-Each serves `presort` (what a strategy walks) and `sort` (what it proposes). Several in one list decide
-one after the other; what they leave undecided falls to the pod's name.
+Each serves `presort` (what a strategy walks) and `sort` (what it proposes). Several in one list
+decide one after the other; what they leave undecided keeps the order the strategy had.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A policy written out again as `descheduler/v1alpha2`: older documents converted, newer ones tidied.
+"""A policy written out again as `descheduler/v1alpha2`: an old one converted, a newer one tidied.
 
 Only what differs from the defaults is written, in one order, so that two texts of one policy become
 the same text.
@@ -95,10 +95,10 @@ def default_of(field: inspect.Field) -> Any:
 class _Dumper(yaml.SafeDumper):
     """Writes text so that Kubernetes' reader takes it as text, and never with aliases."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: Any) -> bool:
         return True
 
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
 
     def represent_text(self, text: str) -> yaml.ScalarNode:

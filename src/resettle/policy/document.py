@@ -35,12 +35,12 @@ class PluginSet(Document, frozen=True, kw_only=True):
 class PluginSets(Document, frozen=True, kw_only=True):
     """`plugins` of a profile: a set for each extension point."""
 
-    presort: PluginSet = PluginSet()
-    sort: PluginSet = PluginSet()
     deschedule: PluginSet = PluginSet()
     balance: PluginSet = PluginSet()
     filter: PluginSet = PluginSet()
     preevictionfilter: PluginSet = PluginSet()
+    presort: PluginSet = PluginSet()
+    sort: PluginSet = PluginSet()
 
 
 class PluginConfig(Document, frozen=True, kw_only=True):

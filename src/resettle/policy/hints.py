@@ -1,42 +1,62 @@
-"""Where a key belongs that stands at the wrong level: one sentence for each key we know."""
+"""Where a key belongs that stands at the wrong level: a sentence for each key and place we know."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
 
 from msgspec import Struct, inspect
 
 from resettle.policy.known import KnownPlugins
+from resettle.policy.problem import Path, dotted
 
-Hints = Mapping[str, str]
-_ARGS = "pluginConfig[].args"
+_ARGS = "profiles[].pluginConfig[].args"
 _FEW = 3
 
 
-def document_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, str]:
-    """For each key of a document or of any plugin's arguments: the sentence that leads home."""
-    hints: dict[str, str] = {}
-    for key, place in _keys(inspect.type_info(document), ""):
-        hints.setdefault(key, f"`{key}` belongs {_under(place)}")
+class Home(NamedTuple):
+    """A place where a key may stand, and the sentence that leads there."""
+
+    place: str
+    sentence: str
+
+
+Hints = Mapping[str, list[Home]]
+_shape = cache(inspect.type_info)
+
+
+def way_home(key: str, path: Path, hints: Hints) -> str | None:
+    """The sentence for the home of a key that is nearest to where it was found."""
+    here = dotted(tuple("[]" if isinstance(step, int) else step for step in path))
+    steps = here.replace(".[]", "[]").split(".")
+
+    def in_common(home: Home) -> int:
+        return sum(1 for a, b in zip(steps, home.place.split("."), strict=False) if a == b)
+
+    homes = hints.get(key)
+    return max(homes, key=in_common).sentence if homes else None
+
+
+def document_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[Home]]:
+    """The homes of each key of a document and of all plugins' arguments."""
+    hints: dict[str, list[Home]] = {}
+    for key, place in _keys(_shape(document), ""):
+        hints.setdefault(key, []).append(Home(place, f"`{key}` belongs {_under(place)}"))
     for key, owners in _argument_owners(plugins).items():
         whose = f" of {listed(owners)}" if len(owners) <= _FEW else ""
-        hints.setdefault(key, f"`{key}` belongs under `{_ARGS}`{whose}")
+        hints.setdefault(key, []).append(Home(_ARGS, f"`{key}` belongs {_under(_ARGS)}{whose}"))
     for plugin in plugins.values():
-        for key, place in _keys(inspect.type_info(plugin.args), _ARGS):
-            hints.setdefault(key, f"`{key}` belongs {_under(place)}")
+        for key, place in _keys(_shape(plugin.args), _ARGS):
+            hints.setdefault(key, []).append(Home(place, f"`{key}` belongs {_under(place)}"))
     return hints
 
 
-def args_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, str]:
+def args_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[Home]]:
     """The same, told to someone who stands inside the arguments of a plugin already."""
     hints = document_hints(document, plugins)
-    arguments = _argument_owners(plugins)
-    for plugin in plugins.values():
-        for key, place in _keys(inspect.type_info(plugin.args), ""):
-            if place:
-                hints[key] = f"`{key}` belongs under `{place}`"
-    for key, owners in arguments.items():
-        hints[key] = f"`{key}` is an argument of {listed(owners)}"
+    for key, owners in _argument_owners(plugins).items():
+        hints[key] = [Home(_ARGS, f"`{key}` is an argument of {listed(owners)}")]
     return hints
 
 
@@ -47,25 +67,22 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _argument_owners(plugins: KnownPlugins) -> dict[str, list[str]]:
+    """The plugins that take each argument."""
     owners: dict[str, list[str]] = {}
     for name in sorted(plugins):
-        for field in _fields(inspect.type_info(plugins[name].args)):
+        for field in _fields(_shape(plugins[name].args)):
             owners.setdefault(field.encode_name, []).append(name)
     return owners
 
 
 def _under(place: str) -> str:
-    if not place:
-        return "at the top level"
-    if place.startswith("profiles[]."):
-        place = place.removeprefix("profiles[].")
-    return f"under `{place}`"
+    return f"under `{place.removeprefix('profiles[].')}`" if place else "at the top level"
 
 
 def _keys(
     kind: inspect.Type, place: str, inside: tuple[type, ...] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Each key that may stand somewhere below, with the place it stands at; the nearest first."""
+    """Each key that may stand at a place or below it, with its place; the nearest first."""
     deeper: list[tuple[inspect.Type, str]] = []
     for field in _fields(kind):
         yield field.encode_name, place

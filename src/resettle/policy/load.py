@@ -9,7 +9,7 @@ from yaml import MappingNode
 
 from resettle.policy.document import IMPROVED, V1ALPHA1, Limits, Policy, PolicyDocument
 from resettle.policy.envelope import read_envelope
-from resettle.policy.hints import args_hints, document_hints
+from resettle.policy.hints import Home, args_hints, document_hints
 from resettle.policy.known import KnownPlugins
 from resettle.policy.nodes import as_node
 from resettle.policy.profiles import ProfileReader
@@ -55,7 +55,7 @@ def read_policy(text: str | bytes, *, name: str, plugins: KnownPlugins) -> Readi
 def _read_new(report: Report, plugins: KnownPlugins) -> tuple[Source, Report, PolicyDocument]:
     """A document that has the newer shape already."""
     hints = document_hints(PolicyDocument, plugins) | {
-        "strategies": "`strategies` belongs to `apiVersion: descheduler/v1alpha1`",
+        "strategies": [Home("", "`strategies` belongs to `apiVersion: descheduler/v1alpha1`")],
     }
     source = report.source
     plain = Walker(report, hints).struct(source.root, shape_of(PolicyDocument), ())
@@ -65,7 +65,7 @@ def _read_new(report: Report, plugins: KnownPlugins) -> tuple[Source, Report, Po
 def _read_old(report: Report, plugins: KnownPlugins) -> tuple[Source, Report, PolicyDocument]:
     """A document of the older shape, converted, with a report that speaks of the older lines."""
     hints = document_hints(OldDocument, {}) | {
-        "profiles": "`profiles` belongs to `apiVersion: descheduler/v1alpha2`",
+        "profiles": [Home("", "`profiles` belongs to `apiVersion: descheduler/v1alpha2`")],
     }
     plain: dict[str, Any]
     plain = Walker(report, hints).struct(report.source.root, shape_of(OldDocument), ())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from resettle.errors import InputError
 from resettle.model.selector import EVERYTHING, Selector, parse_selector
@@ -11,6 +11,14 @@ from resettle.policy.document import AuthToken, MetricsProvider, PolicyDocument,
 from resettle.policy.problem import Path, did_you_mean
 from resettle.policy.report import Report
 
+_WEB_ADDRESS = re.compile(
+    r"https?://"
+    r"([^\s/?#@]*@)?"  # user and password
+    r"([^\s/?#@:\[\]]+|\[[0-9A-Fa-f:.]+\])"  # host, or an IPv6 address in brackets
+    r"(:\d{1,5})?"
+    r"([/?#]\S*)?",
+    re.IGNORECASE,
+)
 SOURCES = ("KubernetesMetrics", "Prometheus")
 
 
@@ -67,7 +75,7 @@ def _check_prometheus(prometheus: Prometheus | None, path: Path, report: Report)
     elif not prometheus.url:
         fix = "write one such as `http://prometheus.monitoring:9090`"
         report.error((*path, "url"), "`url` is missing", fix)
-    elif not _is_web_address(prometheus.url):
+    elif not _WEB_ADDRESS.fullmatch(prometheus.url):
         what = f"`{prometheus.url}` is not a web address"
         report.error((*path, "url"), what, "write one such as `http://prometheus.monitoring:9090`")
     if prometheus.auth_token is not None:
@@ -87,15 +95,3 @@ def _check_token(token: AuthToken, path: Path, report: Report) -> None:
         if not value:
             what = f"`{key}` of the Secret is missing"
             report.error((*path, "secretReference", key), what, f"add `{key}`")
-
-
-def _is_web_address(url: str) -> bool:
-    """Whether the text has a scheme for the web, a host, and no blanks."""
-    try:
-        parts = urlsplit(url)
-        port_is_sound = parts.port is None or parts.port > 0
-    except ValueError:
-        return False
-    if any(letter.isspace() for letter in url):
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and port_is_sound

@@ -59,6 +59,14 @@ class Source(NamedTuple):
             node = deeper
         return place_of(node) or (1, 1)
 
+    def place_of_key(self, path: Path) -> Place | None:
+        """Line and column of the key that the path ends with."""
+        holder = self.find(path[:-1])
+        if not isinstance(holder, MappingNode):
+            return None
+        keys = (entry.key for entry in entries(holder) if entry.name == path[-1])
+        return next(map(place_of, keys), None)
+
 
 def place_of(node: Node) -> Place | None:
     """Line and column of a node, counted from one; None for a node nobody wrote."""

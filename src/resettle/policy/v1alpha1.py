@@ -192,7 +192,8 @@ def converted(old: Mapping[str, Any], report: Report, plugins: KnownPlugins) -> 
         path: Path = ("strategies", name)
         if name not in STRATEGIES or name not in plugins:
             known = [one for one in STRATEGIES if one in plugins]
-            report.error(path, f"no strategy is named `{name}`", did_you_mean(name, known))
+            what, place = f"no strategy is named `{name}`", report.source.place_of_key(path)
+            report.error(path, what, did_you_mean(name, known), place=place)
             continue
         if strategy is None or not strategy.get("enabled", False):
             continue

@@ -15,12 +15,20 @@ from typing import Any
 from msgspec import Struct, inspect
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from resettle.policy.hints import Hints
+from resettle.policy.hints import Hints, way_home
 from resettle.policy.problem import Path, did_you_mean, nearest
 from resettle.policy.report import Report
 from resettle.policy.scalars import KNOWN_TAGS, meaning
 from resettle.policy.source import Entry, entries, is_merge, place_of
-from resettle.policy.wording import expected, fix_for, found, in_range, is_list, number_range
+from resettle.policy.wording import (
+    contrast,
+    expected,
+    fix_for,
+    found,
+    in_range,
+    is_list,
+    range_fix,
+)
 
 BAD = object()
 """What the walker returns for a value that was reported and is to be left out."""
@@ -157,7 +165,7 @@ class Walker:
             return self.mismatch(node, kind, path)
         if not in_range(value, kind):
             what = f"is not {called}" if called else "is out of range"
-            self.report.error(path, f"{found(node)} {what}", f"write {number_range(kind)}")
+            self.report.error(path, f"{found(node)} {what}", range_fix(kind))
             return BAD
         return int(value) if whole else value
 
@@ -182,8 +190,7 @@ class Walker:
         if is_null(node):
             self.report.error(path, f"nothing stands here, not {expected(kind)}", "write a value")
         else:
-            what = f"{found(node)} is not {expected(kind)}"
-            self.report.error(path, what, fix_for(node, kind))
+            self.report.error(path, contrast(node, kind), fix_for(node, kind))
         return BAD
 
     def entries(self, node: MappingNode, path: Path) -> Iterator[Entry]:
@@ -212,8 +219,9 @@ class Walker:
         name = entry.name
         near = nearest(name, known)
         what, fix = f"`{name}` is not a key known here", did_you_mean(name, known)
-        if name in self.hints and not (near and near.lower() == name.lower()):
-            near, what, fix = None, f"{self.hints[name]}, not here", ""
+        home = way_home(name, path, self.hints)
+        if home and not (near and near.lower() == name.lower()):
+            near, what, fix = None, f"{home}, not here", ""
         self.report.error((*path, name), what, fix, place=place_of(entry.key))
         if near is None:
             return set()

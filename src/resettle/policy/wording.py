@@ -46,6 +46,14 @@ def expected(kind: inspect.Type) -> str:
     return "a list" if is_list(kind) else "what belongs here"
 
 
+def contrast(node: Node, kind: inspect.Type) -> str:
+    """The sentence for a node that is not of the kind expected."""
+    value = meaning(node) if isinstance(node, ScalarNode) else None
+    if isinstance(value, bool) and expected(kind) == "text":
+        return f"{found(node)} without quotes means {str(value).lower()} and is not text"
+    return f"{found(node)} is not {expected(kind)}"
+
+
 def is_list(kind: inspect.Type) -> bool:
     """Whether a list is expected, whatever collection it becomes."""
     lists = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
@@ -87,6 +95,12 @@ def number_range(kind: inspect.IntType | inspect.FloatType) -> str:
     if low is not None:
         return f"{name} of {low} or more"
     return f"{name} of at most {high}" if high is not None else name
+
+
+def range_fix(kind: inspect.IntType | inspect.FloatType) -> str:
+    """What to write in place of a number that the type does not take."""
+    bounds = (kind.ge, kind.gt, kind.le, kind.lt)
+    return "write a smaller number" if bounds == (None,) * 4 else f"write {number_range(kind)}"
 
 
 def in_range(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:

@@ -1,0 +1,49 @@
+# Every target does its whole set-up; `make test` and `make demo` are all a newcomer needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check lint types layers format lock clean help
+
+help:  ## what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "resettle needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+demo: $(READY)  ## plan over a bundled lopsided cluster
+	@$(BIN)/resettle plan --cluster examples/lopsided/cluster.yaml --policy examples/lopsided/policy.yaml --now 2026-01-31T12:00:00Z
+
+test: $(READY)  ## lint, types, layers and all tests
+	@$(MAKE) --no-print-directory check
+	$(BIN)/python -m pytest
+
+check: lint types layers  ## everything but the tests
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+layers: $(READY)
+	$(BIN)/lint-imports
+
+format: $(READY)  ## bring the code into shape
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+lock: $(READY)  ## pin the tools anew from pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-emit-index-url --group dev pyproject.toml --output-file requirements-dev.txt
+
+clean:  ## remove what was made here
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Words in, words out: the commands of resettle."""
