@@ -46,7 +46,12 @@ PROTECTED = [
     pytest.param({"owner": None}, {}, "no-owner", id="without an owner"),
     pytest.param({"owner": None, "phase": "Failed"}, {}, "no-owner", id="failed without an owner"),
     pytest.param({"volumes": [PVC]}, {"ignorePvcPods": True}, "volume-claim", id="with a claim"),
-    pytest.param({}, {"ignorePodsWithoutPDB": True}, "no-budget", id="under no budget"),
+    pytest.param(
+        {},
+        {"podProtections": {"extraEnabled": ["PodsWithoutPDB"]}},
+        "no-budget",
+        id="under no budget",
+    ),
     pytest.param(
         {"spec": {"resourceClaims": [{"name": "gpu"}]}},
         {"podProtections": {"extraEnabled": ["PodsWithResourceClaims"]}},

@@ -12,6 +12,7 @@ from .asking import EVERY_POD, answer
 
 Object = dict[str, Any]
 
+BUDGETED = {"podProtections": {"extraEnabled": ["PodsWithoutPDB"]}}
 EXTRA_PVC = {"podProtections": {"extraEnabled": ["PodsWithPVC"]}}
 
 
@@ -123,7 +124,14 @@ def test_pods_under_no_budget_stay_when_a_budget_is_demanded(budgets: list[Objec
     made = pod("it", labels={"app": "web"})
     world = cluster(node("n1").holding(made), node("n2"), *budgets)
 
-    assert answer(world, evictor={"ignorePodsWithoutPDB": True}) == code
+    assert answer(world, evictor=BUDGETED) == code
+
+
+@pytest.mark.parametrize(("flag", "code"), [(True, "no-budget"), (False, "admitted")])
+def test_the_older_flag_demands_a_budget_as_well(flag: bool, code: str) -> None:
+    world = cluster(node("n1").holding(pod("it")), node("n2"))
+
+    assert answer(world, evictor={"ignorePodsWithoutPDB": flag}) == code
 
 
 @pytest.mark.parametrize("least", [0, 1])

@@ -80,50 +80,273 @@ def test_an_unready_node_takes_no_share() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "evicted"),
+    ("one", "other", "alike"),
     [
-        pytest.param({}, {}, 2, id="all six are of one make"),
-        pytest.param({}, {"owner": "ReplicaSet/db"}, 0, id="two owners of three each"),
-        pytest.param({}, {"owner": "StatefulSet/web"}, 0, id="owners of two kinds, one name"),
-        pytest.param({}, {"namespace": "other"}, 0, id="two namespaces"),
-        pytest.param({}, {"spec": running("app:2")}, 0, id="different images"),
+        pytest.param({}, {}, True, id="owner and image are the same"),
+        pytest.param({}, {"owner": "ReplicaSet/db"}, False, id="two owners"),
+        pytest.param({}, {"owner": "StatefulSet/web"}, False, id="owners of two kinds, one name"),
+        pytest.param({}, {"namespace": "other"}, False, id="two namespaces"),
+        pytest.param({}, {"spec": running("app:2")}, False, id="different images"),
         pytest.param(
-            {"spec": running("a", "b")}, {"spec": running("b", "a")}, 2, id="images in any order"
+            {"spec": running("a", "b")}, {"spec": running("b", "a")}, True, id="images in any order"
         ),
         pytest.param(
-            {"spec": running("a", "b")}, {"spec": running("a")}, 0, id="one container more"
+            {"spec": running("a", "b")}, {"spec": running("a")}, False, id="one container more"
         ),
         pytest.param(
             {"spec": running("a", "a")},
             {"spec": running("a")},
-            0,
-            id="the same image twice is not the same as once",
+            False,
+            id="an image twice is not that image once",
         ),
-        pytest.param({}, {"labels": {"v": "2"}}, 2, id="labels do not matter"),
+        pytest.param({}, {"labels": {"v": "2"}}, True, id="labels do not matter"),
+        pytest.param({}, {"priority": 9, "cpu": "1"}, True, id="priority and requests do not"),
         pytest.param(
             {},
             {"spec": {"initContainers": [{"name": "i", "image": "setup"}]}},
-            2,
+            True,
             id="init containers do not matter",
         ),
+        pytest.param(
+            {"owner": ["Job/a", "Job/b"]},
+            {"owner": ["Job/b", "Job/a"]},
+            True,
+            id="owners in any order",
+        ),
+        pytest.param({"owner": ["Job/a", "Job/b"]}, {"owner": "Job/a"}, False, id="one owner more"),
     ],
 )
 def test_copies_are_pods_of_one_owner_with_the_same_images(
-    first: dict[str, Any], second: dict[str, Any], evicted: int
+    one: dict[str, Any], other: dict[str, Any], alike: bool
 ) -> None:
-    """Five on n1 and one on n2: one make gives two, two makes of 3 and 3 or less give as told."""
+    world = cluster(node("n1").holding(pod("one", **one), pod("other", **other)), node("n2"))
+
+    assert len(plan(PLUGIN, world).evicts) == (1 if alike else 0)
+
+
+def test_each_owner_has_its_own_share() -> None:
     world = cluster(
-        node("n1").holding(*copies(2, "a", **first), *copies(3, "b", **second)[:2], pod("x", **first)),
-        node("n2").holding(pod("y", **second)),
+        node("n1").holding(*copies(5, "a1", owner="ReplicaSet/a"), *copies(2, "b1", owner="Job/b")),
+        node("n2").holding(*copies(1, "a2", owner="ReplicaSet/a"), *copies(6, "b2", owner="Job/b")),
     )
-    counted = plan(PLUGIN, world)
+    planned = plan(PLUGIN, world)
 
-    assert len(counted.evicts) == evicted or evicted == 0
-    if evicted == 0:
-        assert _alike(world, counted.evicts, first, second)
+    assert leaving(planned) == {"n1": 2, "n2": 2}
+    assert {name[:2] for name in planned.evicts} == {"a1", "b2"}
 
 
-def _alike(
-    world: World, evicts: list[str], first: dict[str, Any], second: dict[str, Any]
-) -> bool:
-    return not evicts
+@pytest.mark.parametrize(
+    ("sizes", "evicted"),
+    [
+        pytest.param([2, 0], 1, id="two copies"),
+        pytest.param([3, 0, 0], 2, id="three copies over three nodes"),
+    ],
+)
+def test_a_pod_of_two_owners_leaves_only_once(sizes: list[int], evicted: int) -> None:
+    planned = plan(PLUGIN, spread_as(*sizes, owner=["Job/a", "Job/b"]))
+
+    assert len(planned.evicts) == len(set(planned.evicts)) == evicted
+    assert planned.refused == {"terminating": evicted}
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        pytest.param({"owner": None}, id="a bare pod has no copies"),
+        pytest.param({"owner": "DaemonSet/agent"}, id="of a DaemonSet"),
+        pytest.param({"terminating": True}, id="terminating"),
+        pytest.param({"phase": "Succeeded"}, id="succeeded"),
+        pytest.param({"phase": "Failed"}, id="failed"),
+        pytest.param({"priority": 2_000_000_000}, id="critical"),
+        pytest.param({"annotations": {"kubernetes.io/config.mirror": "x"}}, id="mirror pod"),
+        pytest.param({"annotations": {"kubernetes.io/config.source": "file"}}, id="static pod"),
+        pytest.param({"volumes": [{"name": "v", "emptyDir": {}}]}, id="local storage"),
+    ],
+)
+def test_pods_that_could_not_go_are_no_copies(unlike: dict[str, Any]) -> None:
+    planned = plan(PLUGIN, spread_as(3, 0, 0, **unlike))
+
+    assert planned.evicts == []
+    assert planned.plan.proposed == 0
+    assert planned.stopped == ["no-candidate"]
+
+
+def test_pods_that_could_not_go_do_not_raise_the_share() -> None:
+    kept = copies(6, "kept", volumes=[{"name": "v", "hostPath": {"path": "/"}}])
+    world = cluster(node("n1").holding(*copies(4)), node("n2").holding(*kept))
+
+    assert leaving(plan(PLUGIN, world)) == {"n1": 2}
+
+
+@pytest.mark.parametrize(
+    ("args", "evicted_from"),
+    [
+        pytest.param({}, {"web", "shop"}, id="all by default"),
+        pytest.param({"namespaces": {"include": ["web"]}}, {"web"}, id="include"),
+        pytest.param({"namespaces": {"exclude": ["web"]}}, {"shop"}, id="exclude"),
+        pytest.param({"excludeOwnerKinds": ["Job"]}, {"web"}, id="owner kind excluded"),
+        pytest.param({"excludeOwnerKinds": ["Job", "ReplicaSet"]}, set(), id="both excluded"),
+    ],
+)
+def test_arguments_narrow_what_is_looked_at(args: dict[str, Any], evicted_from: set[str]) -> None:
+    world = cluster(
+        node("n1").holding(
+            *copies(2, "a", namespace="web", owner="ReplicaSet/web"),
+            *copies(2, "b", namespace="shop", owner="Job/shop"),
+        ),
+        node("n2"),
+    )
+    planned = plan(PLUGIN, world, **args)
+
+    assert {move.pod.namespace for move in planned.plan.moves} == evicted_from
+    assert len(planned.evicts) == len(evicted_from)
+
+
+def test_one_excluded_kind_among_the_owners_is_enough() -> None:
+    planned = plan(
+        PLUGIN, spread_as(2, 0, owner=["Job/a", "ReplicaSet/b"]), excludeOwnerKinds=["Job"]
+    )
+
+    assert planned.evicts == []
+
+
+def test_both_lists_of_namespaces_are_a_problem() -> None:
+    with pytest.raises(PolicyError, match="both `include` and `exclude`"):
+        plan(PLUGIN, spread_as(1, 1), namespaces={"include": ["a"], "exclude": ["b"]})
+
+
+# Six copies on n1; n1 and n2 are blue. Three targets make a share of two, two a share of three.
+@pytest.mark.parametrize(
+    ("third", "wishes", "evicted"),
+    [
+        pytest.param(node("n3"), {}, 4, id="three targets"),
+        pytest.param(node("n3", taints=["gpu:NoSchedule"]), {}, 3, id="NoSchedule bars"),
+        pytest.param(node("n3", taints=["gpu:NoExecute"]), {}, 3, id="NoExecute bars"),
+        pytest.param(
+            node("n3", taints=["gpu:PreferNoSchedule"]), {}, 4, id="a soft taint does not"
+        ),
+        pytest.param(
+            node("n3", taints=["gpu:NoSchedule"]),
+            {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+            4,
+            id="a tolerated taint does not",
+        ),
+        pytest.param(node("n3", cordoned=True), {}, 4, id="a cordoned node is a target"),
+        pytest.param(node("n3", cpu="0", pods=0), {}, 4, id="a full node is a target"),
+        pytest.param(node("n3"), {"node_selector": POOL}, 3, id="node selector"),
+        pytest.param(
+            node("n3"), {"affinity": required(pool_is("In", "blue"))}, 3, id="required affinity"
+        ),
+        pytest.param(
+            node("n3"), {"affinity": required(pool_is("Near", "blue"))}, 4, id="unreadable affinity"
+        ),
+        pytest.param(
+            node("n3"), {"node_selector": {"kubernetes.io/hostname": "n1"}}, 0, id="one target"
+        ),
+        pytest.param(node("n3"), {"node_selector": {"pool": "red"}}, 0, id="no target"),
+    ],
+)
+def test_the_share_follows_from_the_nodes_that_could_take_a_copy(
+    third: NodeBuilder, wishes: dict[str, Any], evicted: int
+) -> None:
+    world = cluster(
+        node("n1", labels=POOL).holding(*copies(6, **wishes)), node("n2", labels=POOL), third
+    )
+
+    assert len(plan(PLUGIN, world).evicts) == evicted
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "evicted"),
+    [
+        pytest.param(
+            {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+            {},
+            4,
+            id="the widest wish counts",
+        ),
+        pytest.param(
+            {"node_selector": {"kubernetes.io/hostname": "n1"}},
+            {"node_selector": POOL},
+            3,
+            id="a wish for one node adds nothing",
+        ),
+    ],
+)
+def test_targets_are_those_of_all_copies_together(
+    one: dict[str, Any], other: dict[str, Any], evicted: int
+) -> None:
+    world = cluster(
+        node("n1", labels=POOL).holding(*copies(3, "a", **one), *copies(3, "b", **other)),
+        node("n2", labels=POOL),
+        node("n3", taints=["gpu:NoSchedule"]),
+    )
+
+    assert len(plan(PLUGIN, world).evicts) == evicted
+
+
+def test_copies_leave_a_node_that_is_no_target_itself() -> None:
+    crowded = node("n1", taints=["gpu:NoSchedule"]).holding(*copies(4))
+
+    assert leaving(plan(PLUGIN, cluster(crowded, node("n2"), node("n3")))) == {"n1": 2}
+
+
+@pytest.mark.parametrize(
+    ("second", "wishes", "evicted"),
+    [
+        pytest.param(node("n2"), {}, 1, id="a node that takes it"),
+        pytest.param(node("n2", cordoned=True), {}, 0, id="cordoned"),
+        pytest.param(node("n2", taints=["gpu:NoSchedule"]), {}, 0, id="tainted"),
+        pytest.param(node("n2"), {"node_selector": POOL}, 0, id="not selected"),
+        pytest.param(node("n2", cpu="1"), {"cpu": "1500m"}, 0, id="too little cpu"),
+        pytest.param(node("n2", memory="1Gi"), {"memory": "2Gi"}, 0, id="too little memory"),
+        pytest.param(node("n2", cpu="2"), {"cpu": "1500m"}, 1, id="just enough cpu"),
+    ],
+)
+def test_with_node_fit_only_copies_that_fit_elsewhere_count(
+    second: NodeBuilder, wishes: dict[str, Any], evicted: int
+) -> None:
+    world = cluster(node("n1").holding(*copies(2, **wishes)), second)
+
+    assert len(plan(PLUGIN, world, evictor={"nodeFit": True}).evicts) == evicted
+
+
+@pytest.mark.parametrize(
+    ("policy", "leave", "refused", "stopped"),
+    [
+        pytest.param(
+            {"maxNoOfPodsToEvictTotal": 3},
+            3,
+            {"limit-total": 1},
+            ["limit-total"],
+            id="total ends it",
+        ),
+        pytest.param(
+            {"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, [], id="node: on to the next"
+        ),
+        pytest.param(
+            {"maxNoOfPodsToEvictPerNamespace": 1},
+            1,
+            {"limit-namespace": 5},
+            [],
+            id="namespace: on to the next pod",
+        ),
+        pytest.param(
+            {"maxNoOfPodsToEvictTotal": 0}, 0, {"limit-total": 1}, ["limit-total"], id="none at all"
+        ),
+    ],
+)
+def test_limits_are_met_each_in_its_manner(
+    policy: dict[str, int], leave: int, refused: dict[str, int], stopped: list[str]
+) -> None:
+    planned = plan(PLUGIN, spread_as(5, 5, 0, 0, 0), policy=policy)
+
+    assert len(planned.evicts) == leave
+    assert planned.refused == refused
+    assert planned.stopped == stopped
+
+
+def test_the_reason_names_owner_node_and_share() -> None:
+    (move,) = plan(PLUGIN, spread_as(2, 0)).plan.moves
+
+    assert move.reason == "2 copies of ReplicaSet web are on n1, its share is 1"

@@ -147,3 +147,22 @@ def test_a_merge_of_something_else_is_a_problem() -> None:
     assert errors(document("<<: 5")) == [
         "3:1: << `<<` merges mappings only; give it an alias of a mapping, as in `<<: *common`"
     ]
+
+
+def test_a_block_of_lines_is_pointed_at_by_its_key() -> None:
+    text = one_profile(
+        """
+        pluginConfig:
+        - name: RemoveFailedPods
+          args:
+            namespaces:
+              include: [a]
+              exclude: [b]
+        plugins: {deschedule: {enabled: [RemoveFailedPods]}}
+        """
+    )
+
+    assert errors(text) == [
+        "8:7: profiles[0].pluginConfig[0].args.namespaces both `include` and `exclude` are set; "
+        "keep one of the two lists"
+    ]

@@ -120,8 +120,9 @@ def run_convert(arguments: argparse.Namespace) -> int:
 
     name = shown_name(arguments.file)
     reading = read_policy(read_text(arguments.file), name=name, plugins=installed_plugins())
-    print(written(reading, name), end="")
+    text = written(reading, name)
     print_warnings(reading.policy.warnings)
+    print(text, end="")
     return 0
 
 

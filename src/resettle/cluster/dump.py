@@ -44,8 +44,9 @@ UNREAD = frozenset(
     """APIService Binding CSIDriver CSINode CSIStorageCapacity CertificateSigningRequest ClusterRole
     ClusterRoleBinding ComponentStatus ConfigMap ControllerRevision CronJob CustomResourceDefinition
     DaemonSet Deployment DeviceClass EndpointSlice Endpoints Event FlowSchema
-    HorizontalPodAutoscaler IPAddress Ingress IngressClass Job Lease LimitRange LocalSubjectAccessReview
-    MutatingWebhookConfiguration NetworkPolicy NodeMetrics PersistentVolume PodMetrics PodTemplate
+    HorizontalPodAutoscaler IPAddress Ingress IngressClass Job Lease LimitRange
+    LocalSubjectAccessReview MutatingWebhookConfiguration NetworkPolicy NodeMetrics
+    PersistentVolume PodMetrics PodTemplate
     PriorityLevelConfiguration ReplicaSet ReplicationController ResourceClaim ResourceClaimTemplate
     ResourceQuota ResourceSlice Role RoleBinding RuntimeClass Secret Service ServiceAccount
     ServiceCIDR StatefulSet StorageClass ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding

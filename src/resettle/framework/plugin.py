@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from resettle.policy.args import Args
+from resettle.policy.known import POINTS
 from resettle.policy.problem import Problem
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 Sweep = Callable[[Any, "Snapshot", "Draft"], "Stopped | None"]
 Guard = Callable[[Any, "Snapshot", "Pod"], "Refusal | None"]
 SortKey = Callable[[Any, "Snapshot", "Pod"], Any]
-
-POINTS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
 
 
 class Kind(Struct, frozen=True):

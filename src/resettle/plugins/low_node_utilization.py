@@ -90,7 +90,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
         if self.use_deviation_thresholds:
             return
         for name, low in self.thresholds.items():
-            if low > self.target_thresholds.get(name, 100):
+            if low <= 100 and low > self.target_thresholds.get(name, 100):
                 yield Problem(
                     what=f"{low:g} is above the target threshold {self.target_thresholds[name]:g}",
                     fix="`thresholds` says what is too empty, `targetThresholds` what is too full",
@@ -164,7 +164,6 @@ class Bands:
         measured: dict[Node, Shares] = {
             node: shares(usage.of_node(node), offered(node), args.thresholds) for node in nodes
         }
-        self.shares = measured
         self.low, self.high = dict(args.thresholds), dict(args.target_thresholds)
         if args.use_deviation_thresholds:
             mean = average(measured.values(), args.thresholds)
@@ -177,15 +176,6 @@ class Bands:
         self.over = [
             node for node in nodes if node not in below and not within(measured[node], self.high)
         ]
-
-    def why(self, node: Node) -> str:
-        """How far the node is above its limits."""
-        worst = [
-            f"{share:.0f}% {name} (target {self.high[name]:.0f}%)"
-            for name, share in self.shares[node].items()
-            if name in self.high and share > self.high[name]
-        ]
-        return f"{node.name} is at {', '.join(worst)}"
 
 
 def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
@@ -209,7 +199,7 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
         draft,
         keep_going=lambda source: source.overfull and load.has_room,
         concerns=concerns,
-        because=lambda source: bands.why(source.node),
+        because=lambda source: f"{source.node.name} is at {source.above(bands.high)}",
         per_node=limit,
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from resettle.framework.draft import Draft
 from resettle.framework.verdict import Limit, Stopped
-from resettle.load.bands import allowance, offered
+from resettle.load.bands import allowance, offered, shares
 from resettle.load.usage import Usage
 from resettle.model.node import Node
 from resettle.model.pod import Pod, Spec, by_priority
@@ -131,6 +131,15 @@ class Source:
         for name, amount in cost.items():
             self._used[name] -= amount
             self._balance.room[name] -= amount
+
+    def above(self, limits: Mapping[str, float]) -> str:
+        """Which resources are used beyond their limits, and by how much, as things stand now."""
+        now = shares(self._used, offered(self.node), limits)
+        return ", ".join(
+            f"{share:.0f}% {name} (target {limits[name]:.0f}%)"
+            for name, share in now.items()
+            if share > limits[name]
+        )
 
     @property
     def overfull(self) -> bool:

@@ -50,14 +50,20 @@ class Source(NamedTuple):
         return node
 
     def place(self, path: Path) -> Place:
-        """Line and column of the deepest node along the path that exists."""
+        """Line and column of the deepest node along the path that exists.
+
+        A block of lines under a key is pointed at by its key, which is where a reader looks.
+        """
         node = self.root
+        depth = 0
         for step in path:
             deeper = child(node, step)
             if deeper is None:
                 break
-            node = deeper
-        return place_of(node) or (1, 1)
+            node, depth = deeper, depth + 1
+        under_a_key = depth > 0 and isinstance(path[depth - 1], str)
+        key = self.place_of_key(path[:depth]) if under_a_key and is_block(node) else None
+        return key or place_of(node) or (1, 1)
 
     def place_of_key(self, path: Path) -> Place | None:
         """Line and column of the key that the path ends with."""
@@ -72,6 +78,11 @@ def place_of(node: Node) -> Place | None:
     """Line and column of a node, counted from one; None for a node nobody wrote."""
     mark = node.start_mark
     return None if mark is None else (mark.line + 1, mark.column + 1)
+
+
+def is_block(node: Node) -> bool:
+    """Whether a mapping or list is spread over lines rather than set in brackets."""
+    return isinstance(node, MappingNode | SequenceNode) and not node.flow_style
 
 
 def child(node: Node, step: str | int) -> Node | None:
