@@ -330,7 +330,7 @@ def _token_volume() -> Object:
 def _managed(labels: dict[str, str]) -> list[Object]:
     owned: Object = {f"f:{key}": {} for key in labels}
     status: Object = {
-        f'k:{{"type":"{kind}"}}': {".": {}, "f:lastTransitionTime": {}, "f:status": {}, "f:type": {}}
+        f'k:{{"type":"{kind}"}}': {".": {}, "f:lastTransitionTime": {}, "f:status": {}}
         for kind in ("ContainersReady", "Initialized", "PodReadyToStartContainers", "Ready")
     }
     return [

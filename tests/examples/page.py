@@ -1,7 +1,7 @@
 """A page of documentation as a test reads it: the files it spells out and the commands it shows.
 
-A fenced block with `title=NAME` is a whole file. In a `console` block a line after `$ ` is a command
-and the lines up to the next one are what it printed.
+A fenced block with `title=NAME` is a whole file. In a `console` block a line after `$ ` is a
+command and the lines up to the next one are what it printed.
 """
 
 from __future__ import annotations

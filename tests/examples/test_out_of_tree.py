@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from .installing import ROOT, install, python
 
 EXAMPLE = ROOT / "examples" / "moving-day"
+DOORS = ("resettle.framework", "resettle.model", "resettle.testing")
 
 
 @pytest.fixture(scope="module")
@@ -135,14 +138,29 @@ def test_the_tests_of_the_package_pass_once_it_is_installed(package: Path) -> No
     assert done.returncode == 0, done.stdout
 
 
-def test_the_package_enters_by_the_public_doors_only() -> None:
-    doors = ("resettle.framework", "resettle.model", "resettle.testing")
-    sources = [*EXAMPLE.rglob("*.py"), EXAMPLE.parent / "own_descheduler.py"]
-    lines = [line for source in sources for line in source.read_text().splitlines()]
-    imports = [words[1] for line in lines if (words := line.split()) and words[0] in KEYWORDS]
-    ours = {name for name in imports if name.partition(".")[0] == "resettle"}
+def imported_from_resettle(source: Path) -> list[tuple[str, str]]:
+    """Module and name of everything of resettle's that a file imports."""
+    tree = ast.walk(ast.parse(source.read_text()))
+    return [
+        (it.module, name.name)
+        for it in tree
+        if isinstance(it, ast.ImportFrom) and it.module and it.module.startswith("resettle")
+        for name in it.names
+    ]
 
-    assert ours == set(doors)
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(path, id=path.name)
+        for path in (*sorted(EXAMPLE.rglob("*.py")), EXAMPLE.parent / "own_descheduler.py")
+        if path.name != "__init__.py"
+    ],
+)
+def test_the_examples_enter_by_the_public_doors_only(source: Path) -> None:
+    taken = imported_from_resettle(source)
 
-KEYWORDS = ("from", "import")
+    assert taken
+    for module, name in taken:
+        assert module in DOORS
+        assert name in import_module(module).__all__

@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from resettle.plugins.default_evictor import PLUGIN, Args
-from resettle.policy.args import Args as PluginArgs
-from resettle.policy.problem import dotted
-from resettle.testing import cluster, node, plan
 
 from .asking import EVERY_POD, faults
 
@@ -43,7 +40,7 @@ def classes(*names: str) -> Object:
         pytest.param({"labelSelector": {}}, id="empty selector"),
         pytest.param({"podProtections": {"defaultDisabled": DEFAULTS}}, id="all defaults lifted"),
         pytest.param({"podProtections": {"extraEnabled": EXTRAS}}, id="all extras"),
-        pytest.param({"podProtections": {}} | dict.fromkeys(DEPRECATED[:5], True), id="older flags"),
+        pytest.param({"podProtections": {}} | dict.fromkeys(DEPRECATED, True), id="older flags"),
         pytest.param(
             {"podProtections": {"extraEnabled": ["PodsWithPVC"], "config": classes("ssd", "hdd")}},
             id="storage classes",
@@ -146,6 +143,7 @@ def test_a_default_protection_cannot_be_enabled(name: str) -> None:
 def test_an_older_flag_does_not_go_together_with_protections_by_name(
     flag: str, chosen: dict[str, list[str]]
 ) -> None:
+    assert faults(EVERY_POD, evictor={flag: True}) == []
     assert faults(EVERY_POD, evictor={flag: True, "podProtections": chosen}) == [flag]
 
 
@@ -172,12 +170,6 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     ]
 
 
-def test_a_profile_without_a_word_about_the_guard_has_its_default_protections() -> None:
-    assert Args().protections == set(DEFAULTS)
-    assert isinstance(Args(), PluginArgs)
-    assert [dotted(problem.at) for problem in Args().problems()] == []
-
-
-def test_the_guard_serves_both_filters_and_nothing_else() -> None:
+def test_the_guard_serves_both_filters_with_the_default_protections() -> None:
     assert PLUGIN.points == {"filter", "preevictionfilter"}
-    assert plan(EVERY_POD, cluster(node("n1"), node("n2"))).evicts == []
+    assert Args().protections == set(DEFAULTS)

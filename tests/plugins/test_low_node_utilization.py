@@ -11,13 +11,16 @@ from resettle.plugins.low_node_utilization import PLUGIN
 from resettle.testing import NodeBuilder, Planned, World, cluster, node, plan, pod
 from resettle.testing.objects import Object
 
-HALF = {"thresholds": {"cpu": 30, "pods": 30}, "targetThresholds": {"cpu": 50, "pods": 50}}
-FIVE_OFF = {
+HALF: dict[str, Any] = {
+    "thresholds": {"cpu": 30, "pods": 30},
+    "targetThresholds": {"cpu": 50, "pods": 50},
+}
+FIVE_OFF: dict[str, Any] = {
     "thresholds": {"cpu": 5, "pods": 5},
     "targetThresholds": {"cpu": 5, "pods": 5},
     "useDeviationThresholds": True,
 }
-CPU = {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 50}}
+CPU: dict[str, Any] = {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 50}}
 
 
 def box(name: str, *pods: Object, **marks: Any) -> NodeBuilder:

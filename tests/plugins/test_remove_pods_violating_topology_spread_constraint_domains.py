@@ -252,7 +252,7 @@ def test_the_pre_eviction_filter_is_asked_before_a_pod_leaves() -> None:
 
 
 def test_pods_that_an_earlier_plugin_moves_no_longer_count() -> None:
-    first = {"labels": {**APP, "old": "yes"}, "spread": [spread(labels=APP)]}
+    first: dict[str, Any] = {"labels": {**APP, "old": "yes"}, "spread": [spread(labels=APP)]}
     world = cluster(zone("a", pod("old", **first), *webs("a", 2)), zone("b", *webs("b", 1)))
     planned = plan_policy(
         {

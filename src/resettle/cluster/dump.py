@@ -80,11 +80,11 @@ class Dump:
 
     def add(self, content: bytes | mmap.mmap, name: str) -> None:
         """Adds what a file holds."""
-        found = False
+        count = 0
         for document in _documents(content, name):
-            self._add_document(document, name)
-            found = True
-        if not found:
+            count += 1
+            self._add_document(document, name if count == 1 else f"{name}: document {count}")
+        if not count:
             raise InputError(f"{name} is empty; make a dump with `{ASK_FOR}`")
 
     def snapshot(
@@ -136,8 +136,8 @@ class Dump:
             return
         if kind not in self._decoders:
             raise InputError(
-                f"{place} is of the unknown kind `{kind}`; {did_you_mean(kind, self._decoders)} "
-                f"Leave it out of the dump, or make one with `{ASK_FOR}`"
+                f"{place} is of the unknown kind `{kind}` ({did_you_mean(kind, self._decoders)}); "
+                f"leave it out, or make a dump with `{ASK_FOR}`"
             )
         self._add_known(content, place, kind)
 

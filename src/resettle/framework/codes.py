@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 REASONS = {
+    "already-planned": "are in this plan already",
     "budget": "their disruption budget allows no more now",
     "budget-not-ready": "the status of their disruption budget lags behind its spec",
     "daemon-set": "belong to a DaemonSet",

@@ -20,6 +20,8 @@ from resettle.model.pod import Pod
 from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
 
+ALREADY_PLANNED = Refusal("already-planned", "is in this plan already", "plan")
+
 
 class Draft:
     """The view one plugin has of the plan that all plugins write together."""
@@ -139,9 +141,11 @@ class Draft:
             or self._refusal(self._profile.pre_eviction_filters, seen)
             or books.over_limit(pod)
         )
-        if refusal is None and again:
+        if again and refusal is None:
             books.count(pod)
             return MOVING
+        if again and refusal is not None and refusal.limit is None:
+            return refused(ALREADY_PLANNED)
         refusal = refusal or books.over_budget(pod)
         return refused(refusal) if refusal else ADMITTED
 

@@ -135,11 +135,12 @@ class Source:
     def above(self, limits: Mapping[str, float]) -> str:
         """Which resources are used beyond their limits, and by how much, as things stand now."""
         now = shares(self._used, offered(self.node), limits)
-        return ", ".join(
+        parts = [
             f"{share:.0f}% {name} (target {limits[name]:.0f}%)"
             for name, share in now.items()
             if share > limits[name]
-        )
+        ]
+        return ", ".join(parts) or "more than it offers"
 
     @property
     def overfull(self) -> bool:
