@@ -15,14 +15,14 @@ def install(folder: Path, into: Path) -> Path:
     offline = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
     words = ("-m", "pip", "install", "--quiet", "--upgrade", *offline, "--target", str(into))
     done = python(*words, str(folder), cwd=folder)
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, done.stderr
     return into
 
 
 def python(
     *words: str, cwd: Path, reach: tuple[Path, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """What the interpreter says, on both streams together, with these directories in reach."""
+    """What the interpreter says and how it ends, with these directories in reach."""
     surroundings = {
         **os.environ,
         "NO_COLOR": "1",
@@ -34,8 +34,7 @@ def python(
         [sys.executable, *words],
         cwd=cwd,
         env=surroundings,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         encoding="utf-8",
         check=False,
     )

@@ -28,7 +28,7 @@ def drawn(package: Path, *, now: str, policy: Path = EXAMPLE / "policy.yaml") ->
     done = python(
         "-m", "resettle", *words, "--now", at, "-o", "json", cwd=EXAMPLE, reach=(package,)
     )
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, done.stderr
     plan: dict[str, Any] = json.loads(done.stdout)
     return plan
 
@@ -99,7 +99,7 @@ def test_in_the_older_policy_the_sorter_is_read_and_without_effect(
     done = python("-m", "resettle", "policy", "check", str(policy), cwd=tmp_path, reach=(package,))
 
     assert done.returncode == 0
-    assert "`sort` has no effect in `descheduler/v1alpha2`" in done.stdout
+    assert "`sort` has no effect in `descheduler/v1alpha2`" in done.stderr
 
 
 def test_without_the_package_its_plugins_are_unknown(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_without_the_package_its_plugins_are_unknown(tmp_path: Path) -> None:
     done = python("-m", "resettle", "policy", "check", policy, cwd=tmp_path)
 
     assert done.returncode == 1
-    assert "no plugin is named `RemovePodsFromRetiredPools`" in done.stdout
+    assert "no plugin is named `RemovePodsFromRetiredPools`" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_each_plugin_names_what_is_wrong_with_its_arguments(
     done = python("-m", "resettle", "policy", "check", str(policy), cwd=tmp_path, reach=(package,))
 
     assert done.returncode == 1
-    assert problem in done.stdout
+    assert problem in done.stderr
 
 
 def test_the_tests_of_the_package_pass_once_it_is_installed(package: Path) -> None:

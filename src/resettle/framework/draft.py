@@ -39,6 +39,7 @@ class Draft:
         self._snapshot = snapshot
         self._books = books
         self._watched = watched
+        self._admitted: set[Pod] = set()
         self._verdicts: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
         self.notes: list[Note] = []
@@ -57,9 +58,7 @@ class Draft:
 
     def could_go(self, pod: Pod) -> bool:
         """The same, and the pre-eviction filters too."""
-        seen = self._books.seen(pod)
-        chains = self._profile.filters, self._profile.pre_eviction_filters
-        return all(self._refusal(chain, seen) is None for chain in chains)
+        return self._guarded(self._books.seen(pod)) is None
 
     def terminating(self, pod: Pod) -> bool:
         """Whether the pod is on its way out, by the cluster's word or by this plan's."""
@@ -82,6 +81,7 @@ class Draft:
         verdict = self._judge(pod)
         self._verdicts[verdict.kind] += 1
         if verdict.admitted:
+            self._admitted.add(pod)
             self._books.admit(Move(pod, self._plugin, self._profile.name, because))
         if verdict.refusal:
             self._refusals[verdict.refusal.code] += 1
@@ -135,19 +135,26 @@ class Draft:
         again = books.admitted(pod)
         if pod.uid in self._snapshot.moving or (again and not self.semantics.repeat_spends_limits):
             return MOVING
-        seen = books.seen(pod)
-        refusal = (
-            self._refusal(self._profile.filters, seen)
-            or self._refusal(self._profile.pre_eviction_filters, seen)
-            or books.over_limit(pod)
-        )
-        if again and refusal is None:
-            books.count(pod)
-            return MOVING
-        if again and refusal is not None and refusal.limit is None:
-            return refused(ALREADY_PLANNED)
-        refusal = refusal or books.over_budget(pod)
+        if again:
+            return self._judge_again(pod)
+        refusal = self._guarded(pod) or books.over_limit(pod) or books.over_budget(pod)
         return refused(refusal) if refusal else ADMITTED
+
+    def _judge_again(self, pod: Pod) -> Verdict:
+        """The peer evicts such a pod a second time; here that only spends the limits."""
+        # It asked its filters before its turn's first eviction, so they do not see that one.
+        if pod not in self._admitted and self._guarded(self._books.seen(pod)):
+            return refused(ALREADY_PLANNED)
+        if refusal := self._books.over_limit(pod):
+            return refused(refusal)
+        self._books.count(pod)
+        return MOVING
+
+    def _guarded(self, pod: Pod) -> Refusal | None:
+        """What the guards say: all filters first, then all pre-eviction filters."""
+        return self._refusal(self._profile.filters, pod) or self._refusal(
+            self._profile.pre_eviction_filters, pod
+        )
 
     def _refusal(self, chain: Iterable[Instance], pod: Pod) -> Refusal | None:
         for instance in chain:

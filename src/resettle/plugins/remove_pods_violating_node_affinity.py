@@ -96,6 +96,7 @@ def _sweep(question: Question, args: Args, snapshot: Snapshot, draft: Draft) -> 
             pod: why
             for pod in draft.walked(selected(args, snapshot, snapshot.active_on(node)))
             if (why := question(pod, node, snapshot))
+            and (not draft.terminating(pod) or draft.may_leave(pod))
             and snapshot.fit.anywhere(pod, snapshot.in_scope)
         }
         found = found or bool(reasons)
