@@ -93,7 +93,7 @@ def main() -> None:
         node("n1", cordoned=True).holding(
             pod("web-1", owner="ReplicaSet/web"),
             pod("ledger-1", owner="ReplicaSet/ledger"),
-            pod("agent-1", owner="DaemonSet/agent"),
+            pod("logs-1", owner="DaemonSet/logs"),
         ),
         node("n2").holding(pod("web-2", owner="ReplicaSet/web")),
     )

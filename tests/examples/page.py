@@ -25,6 +25,7 @@ class Page:
         self.text = path.read_text(encoding="utf-8")
         blocks = _BLOCK.findall(self.text)
         self.files = {title: body for _, title, body in blocks if title}
+        self.fragments = [body for kind, title, body in blocks if kind == "python" and not title]
         self.commands = [
             shown for kind, _, body in blocks if kind == "console" for shown in _commands(body)
         ]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from .installing import ROOT, install, python
+from .page import Page
 
 EXAMPLE = ROOT / "examples" / "moving-day"
 DOORS = ("resettle.framework", "resettle.model", "resettle.testing")
@@ -91,6 +92,16 @@ def test_the_sorter_decides_who_goes_before_the_limit_is_reached(package: Path) 
     assert names[2:] == ["search-1"], "then two replicas; the single ledger stays"
 
 
+def test_the_sorter_spares_small_workloads_when_the_limit_is_tight(
+    package: Path, tmp_path: Path
+) -> None:
+    tight = edited(tmp_path, "maxNoOfPodsToEvictTotal: 3", "maxNoOfPodsToEvictTotal: 2")
+
+    names = moved(drawn(package, now="12:00", policy=tight))
+
+    assert set(names) == {"web-1", "web-2"}
+
+
 def test_in_the_older_policy_the_sorter_is_read_and_without_effect(
     package: Path, tmp_path: Path
 ) -> None:
@@ -136,6 +147,15 @@ def test_the_tests_of_the_package_pass_once_it_is_installed(package: Path) -> No
     done = python("-m", "pytest", "-q", cwd=EXAMPLE, reach=(package,))
 
     assert done.returncode == 0, done.stdout
+
+
+def test_the_readme_shows_what_its_command_prints(package: Path) -> None:
+    (shown,) = [it for it in Page(EXAMPLE / "README.md").commands if "plan" in it.command]
+    _, *words = shown.command.split()
+
+    done = python("-m", "resettle", *words, cwd=EXAMPLE, reach=(package,))
+
+    assert done.stdout == shown.printed
 
 
 def imported_from_resettle(source: Path) -> list[tuple[str, str]]:

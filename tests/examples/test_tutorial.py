@@ -15,6 +15,7 @@ PAGE = Page(ROOT / "docs" / "write-a-plugin.md")
 OURS = ("python", "pytest", "resettle")
 EXAMPLE = ROOT / "examples" / "moving-day"
 PLAN = ("plan", "--cluster", "cluster.yaml", "--policy", "policy.yaml")
+NAME = "RemovePodsFromRetiredPools"
 CHECK = ("policy", "check", "policy.yaml")
 
 
@@ -64,6 +65,15 @@ def test_the_page_shows_each_way_to_run_the_plugin() -> None:
     assert programs >= set(OURS)
 
 
+def test_what_the_page_quotes_of_the_script_stands_in_it() -> None:
+    script = (ROOT / "examples" / "own_descheduler.py").read_text()
+    (quote,) = [it for it in PAGE.fragments if "DESCHEDULER.draw_plan" in it]
+
+    missing = [line for line in quote.splitlines() if line.strip() not in script]
+
+    assert missing == []
+
+
 Edits = dict[str, tuple[str, str]]
 
 
@@ -76,8 +86,7 @@ Edits = dict[str, tuple[str, str]]
         pytest.param(
             {
                 "policy.yaml": (
-                    "      - name: RemovePodsFromRetiredPools\n        args:\n"
-                    "          retired: [blue]\n",
+                    f"      - name: {NAME}\n        args:\n          retired: [blue]\n",
                     "",
                 )
             },
@@ -101,7 +110,7 @@ Edits = dict[str, tuple[str, str]]
                     "deschedule=desc",
                     "filter=lambda *asked: True, deschedule=desc",
                 ),
-                "policy.yaml": ("deschedule:", "filter: {enabled: [PLUGIN]}\n      deschedule:"),
+                "policy.yaml": ("deschedule:", f"filter: {{enabled: [{NAME}]}}\n      deschedule:"),
             },
             PLAN,
             id="a guard that answers True",
@@ -112,7 +121,7 @@ Edits = dict[str, tuple[str, str]]
                     "deschedule=desc",
                     'sort=lambda args, snapshot, pod: pod.labels.get("rank", 0), deschedule=desc',
                 ),
-                "policy.yaml": ("deschedule:", "sort: {enabled: [PLUGIN]}\n      deschedule:"),
+                "policy.yaml": ("deschedule:", f"sort: {{enabled: [{NAME}]}}\n      deschedule:"),
                 "cluster.yaml": ("uid: web-1\n", "uid: web-1\n      labels: {rank: first}\n"),
             },
             PLAN,
@@ -138,7 +147,7 @@ def edit(folder: Path, edits: Edits) -> None:
         path = folder / name
         text = path.read_text()
         assert text.count(old) == 1
-        text = text.replace(old, new.replace("PLUGIN", "RemovePodsFromRetiredPools"))
+        text = text.replace(old, new)
         if "sort:" in text:
             text = text.replace("descheduler/v1alpha2", "resettle/v1")
         path.write_text(text)
@@ -153,7 +162,7 @@ def quoted(error: str) -> bool:
     "edits",
     [
         pytest.param(
-            {"pyproject.toml": ('RemovePodsFromRetiredPools = "', 'RetiredPools = "')},
+            {"pyproject.toml": (f"{NAME} = ", "RetiredPools = ")},
             id="an entry point of another name",
         ),
         pytest.param(

@@ -74,7 +74,7 @@ def test_the_oldest_leave_first_wherever_they_are() -> None:
         pytest.param({"maxNoOfPodsToEvictPerNamespace": 1}, ["a", "c"], id="namespace 1"),
         pytest.param(
             {"maxNoOfPodsToEvictPerNode": 1, "maxNoOfPodsToEvictPerNamespace": 1},
-            ["a"],
+            ["a", "d"],
             id="both",
         ),
     ],

@@ -14,7 +14,7 @@ BLUE, GREEN = {"pool": "blue"}, {"pool": "green"}
         pytest.param([pod("a")], [], ["a"], id="a pod of a retired pool goes"),
         pytest.param([], [pod("a")], [], id="a pod of another pool stays"),
         pytest.param([pod("a", phase="Succeeded")], [], [], id="a finished pod needs no new place"),
-        pytest.param([pod("a", owner="DaemonSet/agent")], [], [], id="guards still have their say"),
+        pytest.param([pod("a", owner="DaemonSet/logs")], [], [], id="guards still have their say"),
         pytest.param([pod("a", cpu="3")], [], ["a"], id="there is room where it would go"),
         pytest.param([pod("a", cpu="3")], [pod("b", cpu="2")], [], id="no room, no move"),
         pytest.param([pod("a", node_selector=BLUE)], [], [], id="it wants that very pool"),

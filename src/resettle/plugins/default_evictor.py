@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from resettle.errors import InputError
 from resettle.framework.plugin import Plugin
@@ -94,7 +94,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     evict_system_critical_pods: bool = False
     evict_failed_bare_pods: bool = False
     ignore_pvc_pods: bool = False
-    ignore_pods_without_pdb: bool = False
+    ignore_pods_without_pdb: bool = field(name="ignorePodsWithoutPDB", default=False)
 
     @property
     def protections(self) -> frozenset[str]:

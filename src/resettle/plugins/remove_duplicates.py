@@ -23,6 +23,7 @@ from resettle.policy.args import Namespaces, one_sided
 from resettle.policy.problem import Problem
 
 OwnerKey = tuple[str, str, str, tuple[str, ...]]
+Signature = tuple[tuple[str, str, str, str], ...]
 
 
 class Args(PluginArgs, frozen=True, kw_only=True):
@@ -57,7 +58,7 @@ class Copies:
         self.total: Counter[OwnerKey] = Counter()
         self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
         for node in snapshot.nodes:
-            seen: set[frozenset[tuple[str, ...]]] = set()
+            seen: set[Signature] = set()
             for pod in draft.walked(snapshot.active_on(node)):
                 if not concerned(args, pod) or not draft.could_go(pod):
                     continue
@@ -70,11 +71,14 @@ class Copies:
                 seen.add(signature)
 
 
-def _signature(template: Template) -> frozenset[tuple[str, ...]]:
-    return frozenset(
-        (owner.kind, owner.name, template.namespace, image)
-        for owner in template.owners
-        for image in template.spec.images
+def _signature(template: Template) -> Signature:
+    """Every owner with every image, an image that runs twice counting twice."""
+    return tuple(
+        sorted(
+            (template.namespace, owner.kind, owner.name, image)
+            for owner in template.owners
+            for image in template.spec.images
+        )
     )
 
 
