@@ -138,7 +138,7 @@ def test_the_account_of_a_turn_adds_up() -> None:
     assert run.error == ""
 
 
-# -- notes --------------------------------------------------------------------------------------------
+# -- notes ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_watching_changes_no_decision() -> None:
     assert watched.runs == unwatched.runs
 
 
-# -- memory -------------------------------------------------------------------------------------------
+# -- memory ---------------------------------------------------------------------------------------
 
 
 def test_a_plugin_recalls_what_it_remembered_in_the_cycle_before() -> None:
@@ -226,7 +226,7 @@ def test_every_plugin_of_every_profile_has_its_own_memory() -> None:
     assert plan.history == {}
 
 
-# -- what plugins read and need -------------------------------------------------------------------------
+# -- what plugins read and need -------------------------------------------------------------------
 
 
 def idle(snapshot: Snapshot, draft: Draft) -> None:
@@ -279,7 +279,7 @@ def test_unmet_needs_end_the_cycle_with_all_of_them(world: World) -> None:
     assert ran == []
 
 
-# -- mishaps ------------------------------------------------------------------------------------------
+# -- mishaps --------------------------------------------------------------------------------------
 
 
 def test_a_plugin_that_raises_costs_only_the_rest_of_its_turn() -> None:

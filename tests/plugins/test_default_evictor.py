@@ -41,7 +41,10 @@ PROTECTED = [
     pytest.param({"priority": 2_000_000_000}, {}, "system-critical", id="cluster critical"),
     pytest.param({"priority": 2_000_001_000}, {}, "system-critical", id="node critical"),
     pytest.param(
-        {"priority": 1000}, {"priorityThreshold": {"value": 1000}}, "priority", id="of high priority"
+        {"priority": 1000},
+        {"priorityThreshold": {"value": 1000}},
+        "priority",
+        id="of high priority",
     ),
     pytest.param({"owner": None}, {}, "no-owner", id="without an owner"),
     pytest.param({"owner": None, "phase": "Failed"}, {}, "no-owner", id="failed without an owner"),
@@ -83,7 +86,9 @@ PROTECTED = [
 
 
 @pytest.mark.parametrize(("made", "evictor", "code"), PROTECTED)
-def test_a_protected_pod_stays_and_the_reason_is_told(made: Object, evictor: Object, code: str) -> None:
+def test_a_protected_pod_stays_and_the_reason_is_told(
+    made: Object, evictor: Object, code: str
+) -> None:
     world = cluster(node("n1").holding(pod("it", **made)), node("n2"))
 
     planned = plan(EVERY_POD, world, evictor=evictor)
@@ -121,7 +126,10 @@ LIFTED = [
         "SystemCriticalPods", "evictSystemCriticalPods", {"priority": 2_000_000_000}, id="critical"
     ),
     pytest.param(
-        "FailedBarePods", "evictFailedBarePods", {"owner": None, "phase": "Failed"}, id="failed bare"
+        "FailedBarePods",
+        "evictFailedBarePods",
+        {"owner": None, "phase": "Failed"},
+        id="failed bare",
     ),
 ]
 
@@ -134,7 +142,9 @@ def test_a_default_protection_can_be_lifted_by_flag_or_by_name(
     others = [row.values[0] for row in LIFTED if row.values[0] != protection]
 
     assert answer(world, evictor={flag: True}) == "admitted"
-    assert answer(world, evictor={"podProtections": {"defaultDisabled": [protection]}}) == "admitted"
+    assert (
+        answer(world, evictor={"podProtections": {"defaultDisabled": [protection]}}) == "admitted"
+    )
     assert answer(world, evictor={"podProtections": {"defaultDisabled": others}}) != "admitted"
 
 
@@ -165,9 +175,16 @@ def test_an_owner_of_any_other_kind_lets_its_pod_leave(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("phase", "code"),
-    [("Failed", "admitted"), ("Running", "no-owner"), ("Succeeded", "no-owner"), ("Pending", "no-owner")],
+    [
+        ("Failed", "admitted"),
+        ("Running", "no-owner"),
+        ("Succeeded", "no-owner"),
+        ("Pending", "no-owner"),
+    ],
 )
-def test_without_the_bare_protection_only_failed_ownerless_pods_leave(phase: str, code: str) -> None:
+def test_without_the_bare_protection_only_failed_ownerless_pods_leave(
+    phase: str, code: str
+) -> None:
     world = cluster(node("n1").holding(pod("it", owner=None, phase=phase)), node("n2"))
 
     assert answer(world, evictor={"evictFailedBarePods": True}) == code
@@ -213,7 +230,10 @@ def test_a_pod_whose_source_is_the_api_is_not_static() -> None:
             1_999_999_999, {"name": "system-cluster-critical"}, "admitted", id="class of the system"
         ),
         pytest.param(
-            2_000_000_000, {"value": 2_000_000_000}, "system-critical", id="highest threshold allowed"
+            2_000_000_000,
+            {"value": 2_000_000_000},
+            "system-critical",
+            id="highest threshold allowed",
         ),
     ],
 )
@@ -242,10 +262,10 @@ def test_lifting_the_critical_protection_lifts_the_threshold_too(priority: int) 
         pytest.param("system-node-critical", id="built-in class above the limit"),
     ],
 )
-def test_a_threshold_by_class_that_cannot_be_used_ends_the_cycle_before_it_starts(name: str) -> None:
-    world = cluster(
-        node("n1").holding(pod("it")), node("n2"), priority_class("sky", 2_000_000_001)
-    )
+def test_a_threshold_by_class_that_cannot_be_used_ends_the_cycle_before_it_starts(
+    name: str,
+) -> None:
+    world = cluster(node("n1").holding(pod("it")), node("n2"), priority_class("sky", 2_000_000_001))
 
     with pytest.raises(PolicyError, match="DefaultEvictor"):
         plan(EVERY_POD, world, evictor={"priorityThreshold": {"name": name}})
@@ -273,7 +293,9 @@ def test_a_threshold_by_class_that_cannot_be_used_ends_the_cycle_before_it_start
         ),
     ],
 )
-def test_only_pods_that_the_label_selector_selects_leave(selector: Object | None, code: str) -> None:
+def test_only_pods_that_the_label_selector_selects_leave(
+    selector: Object | None, code: str
+) -> None:
     world = cluster(node("n1").holding(pod("it", labels={"app": "web"})), node("n2"))
 
     assert answer(world, evictor={"labelSelector": selector}) == code

@@ -45,12 +45,20 @@ def using(*claims: str) -> Object:
         ),
         pytest.param(using("fast"), by_class("ssd"), "storage-class", id="protected class"),
         pytest.param(using("slow"), by_class("ssd"), "admitted", id="other class"),
-        pytest.param(using("slow"), by_class("ssd", "hdd"), "storage-class", id="one of two classes"),
+        pytest.param(
+            using("slow"), by_class("ssd", "hdd"), "storage-class", id="one of two classes"
+        ),
         pytest.param(using("gone"), by_class("ssd"), "storage-class", id="missing claim"),
         pytest.param(using("plain"), by_class("ssd"), "storage-class", id="claim without a class"),
-        pytest.param(using("blank"), by_class("ssd"), "storage-class", id="claim of the empty class"),
-        pytest.param(using("far"), by_class("ssd"), "storage-class", id="claim of another namespace"),
-        pytest.param(using("slow", "fast"), by_class("ssd"), "storage-class", id="one of two claims"),
+        pytest.param(
+            using("blank"), by_class("ssd"), "storage-class", id="claim of the empty class"
+        ),
+        pytest.param(
+            using("far"), by_class("ssd"), "storage-class", id="claim of another namespace"
+        ),
+        pytest.param(
+            using("slow", "fast"), by_class("ssd"), "storage-class", id="one of two claims"
+        ),
         pytest.param(pod("it"), by_class("ssd"), "admitted", id="no claim at all"),
         pytest.param(
             using("slow"),
@@ -93,13 +101,17 @@ UNREADABLE = {"matchExpressions": [{"key": "app", "operator": "In", "values": []
     [
         pytest.param([], "no-budget", id="no budget at all"),
         pytest.param([budget("b", allowed=1, labels={"app": "web"})], "admitted", id="covered"),
-        pytest.param([budget("b", allowed=1, labels={"app": "db"})], "no-budget", id="other labels"),
+        pytest.param(
+            [budget("b", allowed=1, labels={"app": "db"})], "no-budget", id="other labels"
+        ),
         pytest.param(
             [budget("b", allowed=1, labels={"app": "web"}, namespace="other")],
             "no-budget",
             id="other namespace",
         ),
-        pytest.param([budget("b", allowed=1, labels={})], "admitted", id="an empty selector covers all"),
+        pytest.param(
+            [budget("b", allowed=1, labels={})], "admitted", id="an empty selector covers all"
+        ),
         pytest.param(
             [budget("b", allowed=1, labels={}, spec={"selector": None})],
             "no-budget",
@@ -120,7 +132,9 @@ UNREADABLE = {"matchExpressions": [{"key": "app", "operator": "In", "values": []
         ),
     ],
 )
-def test_pods_under_no_budget_stay_when_a_budget_is_demanded(budgets: list[Object], code: str) -> None:
+def test_pods_under_no_budget_stay_when_a_budget_is_demanded(
+    budgets: list[Object], code: str
+) -> None:
     made = pod("it", labels={"app": "web"})
     world = cluster(node("n1").holding(made), node("n2"), *budgets)
 
@@ -148,13 +162,17 @@ def test_fewer_than_two_replicas_cannot_be_demanded(least: int) -> None:
         pytest.param([pod("b")], "min-replicas", id="one short"),
         pytest.param([pod("b"), pod("c")], "admitted", id="exactly enough"),
         pytest.param(
-            [pod("b", phase="Succeeded"), pod("c", phase="Failed")], "admitted", id="finished ones count"
+            [pod("b", phase="Succeeded"), pod("c", phase="Failed")],
+            "admitted",
+            id="finished ones count",
         ),
         pytest.param(
             [pod("b", terminating=True), pod("c")], "admitted", id="terminating ones count"
         ),
         pytest.param(
-            [pod("b"), pod("c", owner="ReplicaSet/other")], "min-replicas", id="another owner's do not"
+            [pod("b"), pod("c", owner="ReplicaSet/other")],
+            "min-replicas",
+            id="another owner's do not",
         ),
         pytest.param(
             [pod("b"), pod("c", namespace="other")], "min-replicas", id="a namesake owner's do not"
@@ -166,7 +184,9 @@ def test_fewer_than_two_replicas_cannot_be_demanded(least: int) -> None:
         ),
     ],
 )
-def test_replicas_of_an_owner_are_counted_in_the_whole_cluster(others: list[Object], code: str) -> None:
+def test_replicas_of_an_owner_are_counted_in_the_whole_cluster(
+    others: list[Object], code: str
+) -> None:
     world = cluster(node("n1").holding(pod("it")), node("n2").holding(*others))
 
     assert answer(world, evictor={"minReplicas": 3}) == code
@@ -215,7 +235,10 @@ def test_evictions_of_the_cycle_do_not_lower_the_number_of_replicas() -> None:
             pod("it", age="1d", status={"startTime": None}), "10m", "min-age", id="never started"
         ),
         pytest.param(
-            pod("it", age="1d", status={"startTime": None}), None, "admitted", id="start not asked for"
+            pod("it", age="1d", status={"startTime": None}),
+            None,
+            "admitted",
+            id="start not asked for",
         ),
     ],
 )

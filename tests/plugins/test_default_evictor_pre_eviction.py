@@ -1,4 +1,4 @@
-"""DefaultEvictor's pre-eviction filter: a node that would take the pod, a namespace that is meant."""
+"""DefaultEvictor's pre-eviction filter: a node to go to, a namespace that is meant."""
 
 from __future__ import annotations
 
@@ -105,9 +105,16 @@ def test_the_own_node_is_no_place_to_go() -> None:
 
 @pytest.mark.parametrize(
     ("selector", "code"),
-    [("", "admitted"), ("pool=blue", "admitted"), ("pool=red", "no-node-fits"), ("!pool", "no-node-fits")],
+    [
+        ("", "admitted"),
+        ("pool=blue", "admitted"),
+        ("pool=red", "no-node-fits"),
+        ("!pool", "no-node-fits"),
+    ],
 )
-def test_the_node_selector_of_the_guard_narrows_the_nodes_to_fit_on(selector: str, code: str) -> None:
+def test_the_node_selector_of_the_guard_narrows_the_nodes_to_fit_on(
+    selector: str, code: str
+) -> None:
     world = cluster(
         node("n1", labels={"pool": "red"}).holding(pod("it")), node("n2", labels={"pool": "blue"})
     )
@@ -127,9 +134,7 @@ def test_the_node_selector_of_the_policy_does_not_narrow_the_nodes_to_fit_on() -
 
 
 def test_room_is_not_kept_for_pods_that_leave_in_the_same_cycle() -> None:
-    world = cluster(
-        node("n1").holding(pod("a", cpu="1"), pod("b", cpu="1")), node("n2", cpu="1")
-    )
+    world = cluster(node("n1").holding(pod("a", cpu="1"), pod("b", cpu="1")), node("n2", cpu="1"))
 
     assert sorted(plan(EVERY_POD, world, evictor={"nodeFit": True}).evicts) == ["a", "b"]
 
@@ -146,7 +151,9 @@ def selecting(operator: str, *values: str) -> Object:
         pytest.param({"matchLabels": {"env": "prod"}}, {"prod"}, id="label equal"),
         pytest.param({"matchLabels": {"env": "none"}}, set(), id="label of no namespace"),
         pytest.param(selecting("In", "prod", "test"), {"prod", "test"}, id="In"),
-        pytest.param(selecting("NotIn", "prod"), {"test", "bare"}, id="NotIn holds without the label"),
+        pytest.param(
+            selecting("NotIn", "prod"), {"test", "bare"}, id="NotIn holds without the label"
+        ),
         pytest.param(selecting("Exists"), {"prod", "test"}, id="Exists"),
         pytest.param(selecting("DoesNotExist"), {"bare"}, id="DoesNotExist"),
     ],

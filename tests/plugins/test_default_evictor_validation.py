@@ -69,7 +69,9 @@ def test_arguments_that_make_sense_are_taken(evictor: Object) -> None:
             {"priorityThreshold": {"value": 2_000_000_001}}, ["priorityThreshold"], id="too high"
         ),
         pytest.param({"noEvictionPolicy": "Always"}, ["noEvictionPolicy"], id="unknown policy"),
-        pytest.param({"noEvictionPolicy": "mandatory"}, ["noEvictionPolicy"], id="policy in lower case"),
+        pytest.param(
+            {"noEvictionPolicy": "mandatory"}, ["noEvictionPolicy"], id="policy in lower case"
+        ),
         pytest.param({"minReplicas": -1}, ["minReplicas"], id="negative replicas"),
         pytest.param({"minPodAge": 60}, ["minPodAge"], id="age without a unit"),
         pytest.param({"nodeSelector": "pool in blue"}, ["nodeSelector"], id="node selector"),

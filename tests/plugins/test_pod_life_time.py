@@ -70,7 +70,9 @@ def test_the_oldest_leave_first_wherever_they_are() -> None:
         pytest.param({}, ["a", "b", "c", "d"], id="no limit"),
         pytest.param({"maxNoOfPodsToEvictTotal": 0}, [], id="total 0"),
         pytest.param({"maxNoOfPodsToEvictTotal": 3}, ["a", "b", "c"], id="total 3"),
-        pytest.param({"maxNoOfPodsToEvictPerNode": 1}, ["a", "b"], id="node 1, the other node goes on"),
+        pytest.param(
+            {"maxNoOfPodsToEvictPerNode": 1}, ["a", "b"], id="node 1, the other node goes on"
+        ),
         pytest.param({"maxNoOfPodsToEvictPerNamespace": 1}, ["a", "c"], id="namespace 1"),
         pytest.param(
             {"maxNoOfPodsToEvictPerNode": 1, "maxNoOfPodsToEvictPerNamespace": 1},
@@ -111,10 +113,14 @@ def test_each_limit_is_met_in_its_own_manner(limit: str, refused: dict[str, int]
     ("made", "args", "goes"),
     [
         pytest.param({"terminating": True}, {}, False, id="terminating"),
-        pytest.param({"namespace": "b"}, {"namespaces": {"include": ["a"]}}, False, id="not included"),
+        pytest.param(
+            {"namespace": "b"}, {"namespaces": {"include": ["a"]}}, False, id="not included"
+        ),
         pytest.param({"namespace": "a"}, {"namespaces": {"include": ["a"]}}, True, id="included"),
         pytest.param({"namespace": "b"}, {"namespaces": {"exclude": ["b"]}}, False, id="excluded"),
-        pytest.param({"namespace": "a"}, {"namespaces": {"exclude": ["b"]}}, True, id="not excluded"),
+        pytest.param(
+            {"namespace": "a"}, {"namespaces": {"exclude": ["b"]}}, True, id="not excluded"
+        ),
         pytest.param(
             {"labels": {"app": "db"}},
             {"labelSelector": {"matchLabels": {"app": "web"}}},
@@ -151,7 +157,9 @@ def test_a_pod_is_in_the_state_of_its_phase(phase: str) -> None:
     assert not leaves(pod("it", phase=phase), states=others)
 
 
-@pytest.mark.parametrize("reason", ["NodeAffinity", "NodeLost", "Shutdown", "UnexpectedAdmissionError"])
+@pytest.mark.parametrize(
+    "reason", ["NodeAffinity", "NodeLost", "Shutdown", "UnexpectedAdmissionError"]
+)
 def test_a_pod_is_in_the_state_of_its_reason(reason: str) -> None:
     made = pod("it", phase="Failed", status={"reason": reason})
 
@@ -219,7 +227,11 @@ def test_what_a_container_was_before_does_not_count() -> None:
         ),
         pytest.param(with_container(ended(), "initContainerStatuses"), [1], True, True, id="init"),
         pytest.param(
-            with_container(ended(), "ephemeralContainerStatuses"), [1], True, False, id="ephemeral never"
+            with_container(ended(), "ephemeralContainerStatuses"),
+            [1],
+            True,
+            False,
+            id="ephemeral never",
         ),
     ],
 )
@@ -236,11 +248,15 @@ def test_exit_codes_are_those_of_ended_containers(
     [
         pytest.param("Job/a", {"include": ["Job"]}, True, id="included"),
         pytest.param("ReplicaSet/a", {"include": ["Job"]}, False, id="not included"),
-        pytest.param(["ReplicaSet/a", "Job/b"], {"include": ["Job"]}, True, id="one of two included"),
+        pytest.param(
+            ["ReplicaSet/a", "Job/b"], {"include": ["Job"]}, True, id="one of two included"
+        ),
         pytest.param(None, {"include": ["Job"]}, False, id="no owner is never included"),
         pytest.param("Job/a", {"exclude": ["Job"]}, False, id="excluded"),
         pytest.param("ReplicaSet/a", {"exclude": ["Job"]}, True, id="not excluded"),
-        pytest.param(["ReplicaSet/a", "Job/b"], {"exclude": ["Job"]}, False, id="one of two excluded"),
+        pytest.param(
+            ["ReplicaSet/a", "Job/b"], {"exclude": ["Job"]}, False, id="one of two excluded"
+        ),
         pytest.param(None, {"exclude": ["Job"]}, True, id="no owner is never excluded"),
         pytest.param("Job/a", {}, True, id="neither list"),
     ],
@@ -259,7 +275,9 @@ def test_owner_kinds_are_kept_to_or_kept_out(owner: Any, kinds: Object, goes: bo
         pytest.param(with_container(waiting("CrashLoopBackOff"), age="1m"), False, id="too young"),
         pytest.param(with_container(waiting("ErrImagePull"), age="2h"), False, id="other state"),
         pytest.param(
-            with_container(waiting("CrashLoopBackOff"), age="2h", owner="Job/a"), False, id="other owner"
+            with_container(waiting("CrashLoopBackOff"), age="2h", owner="Job/a"),
+            False,
+            id="other owner",
         ),
     ],
 )
@@ -292,7 +310,10 @@ def test_every_category_must_agree(made: Object, goes: bool) -> None:
             id="owner kinds both ways",
         ),
         pytest.param(
-            {"states": ["Running"], "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+            {
+                "states": ["Running"],
+                "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]},
+            },
             ["labelSelector.matchExpressions[0].values"],
             id="selector",
         ),

@@ -13,7 +13,9 @@ from resettle.testing.objects import before
 Object = dict[str, Any]
 
 
-def condition(type: str, status: str = "False", reason: str = "", since: str | None = "1h") -> Object:
+def condition(
+    type: str, status: str = "False", reason: str = "", since: str | None = "1h"
+) -> Object:
     told = {"lastTransitionTime": before(since)} if since else {}
     return {"type": type, "status": status, "reason": reason, **told}
 
@@ -78,13 +80,19 @@ def test_a_condition_may_have_to_last(since: str | None, goes: bool) -> None:
 @pytest.mark.parametrize(
     ("wanted", "goes"),
     [
-        pytest.param({"minTimeSinceLastTransitionSeconds": 600}, True, id="any condition that lasts"),
         pytest.param(
-            {"type": "Ready", "minTimeSinceLastTransitionSeconds": 600}, False, id="only the one meant"
+            {"minTimeSinceLastTransitionSeconds": 600}, True, id="any condition that lasts"
+        ),
+        pytest.param(
+            {"type": "Ready", "minTimeSinceLastTransitionSeconds": 600},
+            False,
+            id="only the one meant",
         ),
         pytest.param({"type": "Ready"}, True, id="time not asked for"),
         pytest.param(
-            {"type": "Ready", "minTimeSinceLastTransitionSeconds": 0}, True, id="zero seconds suffice"
+            {"type": "Ready", "minTimeSinceLastTransitionSeconds": 0},
+            True,
+            id="zero seconds suffice",
         ),
     ],
 )

@@ -47,8 +47,12 @@ def test_only_failed_pods_leave(phase: str) -> None:
         pytest.param("10s", {"minPodLifetimeSeconds": 0}, True, id="no minimum"),
         pytest.param("10s", {"minPodLifetimeSeconds": None}, False, id="null is the default"),
         pytest.param("59s", {"minPodLifetimeSeconds": 60}, False, id="a second short"),
-        pytest.param("60s", {"minPodLifetimeSeconds": 60}, True, id="exactly at the minimum leaves"),
-        pytest.param("-1h", {"minPodLifetimeSeconds": 60}, False, id="created in the future is new"),
+        pytest.param(
+            "60s", {"minPodLifetimeSeconds": 60}, True, id="exactly at the minimum leaves"
+        ),
+        pytest.param(
+            "-1h", {"minPodLifetimeSeconds": 60}, False, id="created in the future is new"
+        ),
     ],
 )
 def test_failed_pods_are_left_alone_until_old_enough(age: str, args: Object, goes: bool) -> None:
@@ -60,7 +64,9 @@ def test_failed_pods_are_left_alone_until_old_enough(age: str, args: Object, goe
     [
         pytest.param(failed(), ["Error"], False, False, id="no reason given"),
         pytest.param(failed_with(ended("Error")), ["Error"], False, True, id="ended"),
-        pytest.param(failed_with(ended("OOMKilled")), ["Error"], False, False, id="ended otherwise"),
+        pytest.param(
+            failed_with(ended("OOMKilled")), ["Error"], False, False, id="ended otherwise"
+        ),
         pytest.param(failed_with(ended("A")), ["B", "A"], False, True, id="one of several"),
         pytest.param(
             failed_with(waiting("CreateContainerConfigError")),
@@ -69,18 +75,28 @@ def test_failed_pods_are_left_alone_until_old_enough(age: str, args: Object, goe
             True,
             id="waiting",
         ),
-        pytest.param(failed(status={"reason": "Shutdown"}), ["Shutdown"], False, True, id="of the pod"),
+        pytest.param(
+            failed(status={"reason": "Shutdown"}), ["Shutdown"], False, True, id="of the pod"
+        ),
         pytest.param(
             failed(status={"reason": "Evicted"}), ["Shutdown"], False, False, id="of the pod, other"
         ),
         pytest.param(
-            failed_with(ended(), "initContainerStatuses"), ["Error"], False, False, id="init unasked"
+            failed_with(ended(), "initContainerStatuses"),
+            ["Error"],
+            False,
+            False,
+            id="init unasked",
         ),
-        pytest.param(failed_with(ended(), "initContainerStatuses"), ["Error"], True, True, id="init"),
+        pytest.param(
+            failed_with(ended(), "initContainerStatuses"), ["Error"], True, True, id="init"
+        ),
         pytest.param(failed_with(ended()), ["Error"], True, True, id="regular ones with init on"),
     ],
 )
-def test_reasons_narrow_the_choice(made: Object, reasons: list[str], init: bool, goes: bool) -> None:
+def test_reasons_narrow_the_choice(
+    made: Object, reasons: list[str], init: bool, goes: bool
+) -> None:
     assert leaves(made, reasons=reasons, includingInitContainers=init) is goes
 
 
@@ -97,7 +113,9 @@ def test_reasons_narrow_the_choice(made: Object, reasons: list[str], init: bool,
         pytest.param(failed_with(ended(), "initContainerStatuses"), [1], True, True, id="init"),
     ],
 )
-def test_exit_codes_narrow_the_choice(made: Object, codes: list[int], init: bool, goes: bool) -> None:
+def test_exit_codes_narrow_the_choice(
+    made: Object, codes: list[int], init: bool, goes: bool
+) -> None:
     assert leaves(made, exitCodes=codes, includingInitContainers=init) is goes
 
 
@@ -112,8 +130,12 @@ def test_reason_and_exit_code_must_both_agree(reason: str, code: int, goes: bool
 @pytest.mark.parametrize(
     ("made", "args", "goes"),
     [
-        pytest.param({"owner": "Job/a"}, {"excludeOwnerKinds": ["Job"]}, False, id="excluded owner"),
-        pytest.param({"owner": "Job/a"}, {"excludeOwnerKinds": ["ReplicaSet"]}, True, id="other owner"),
+        pytest.param(
+            {"owner": "Job/a"}, {"excludeOwnerKinds": ["Job"]}, False, id="excluded owner"
+        ),
+        pytest.param(
+            {"owner": "Job/a"}, {"excludeOwnerKinds": ["ReplicaSet"]}, True, id="other owner"
+        ),
         pytest.param(
             {"owner": ["ReplicaSet/a", "Job/b"]},
             {"excludeOwnerKinds": ["Job"]},
@@ -123,11 +145,17 @@ def test_reason_and_exit_code_must_both_agree(reason: str, code: int, goes: bool
         pytest.param({"terminating": True}, {}, False, id="terminating"),
         pytest.param({"owner": None}, {}, False, id="no owner"),
         pytest.param(
-            {"owner": None}, {"evictor": {"evictFailedBarePods": True}}, True, id="no owner, allowed"
+            {"owner": None},
+            {"evictor": {"evictFailedBarePods": True}},
+            True,
+            id="no owner, allowed",
         ),
         pytest.param({"namespace": "b"}, {"namespaces": {"exclude": ["b"]}}, False, id="namespace"),
         pytest.param(
-            {"labels": {"a": "b"}}, {"labelSelector": {"matchLabels": {"a": "c"}}}, False, id="labels"
+            {"labels": {"a": "b"}},
+            {"labelSelector": {"matchLabels": {"a": "c"}}},
+            False,
+            id="labels",
         ),
     ],
 )
@@ -155,9 +183,14 @@ def test_with_node_fit_a_failed_pod_needs_a_place_to_go(other: NodeBuilder, goes
     [
         pytest.param({}, 6, {}, id="none"),
         pytest.param({"maxNoOfPodsToEvictTotal": 2}, 2, {"limit-total": 1}, id="total ends it"),
-        pytest.param({"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node: the next node"),
         pytest.param(
-            {"maxNoOfPodsToEvictPerNamespace": 1}, 1, {"limit-namespace": 5}, id="namespace: the next pod"
+            {"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node: the next node"
+        ),
+        pytest.param(
+            {"maxNoOfPodsToEvictPerNamespace": 1},
+            1,
+            {"limit-namespace": 5},
+            id="namespace: the next pod",
         ),
     ],
 )
@@ -176,7 +209,9 @@ def test_each_limit_is_met_in_its_own_manner(
 
 
 def test_without_a_failed_pod_there_is_nothing_to_do() -> None:
-    assert plan(PLUGIN, cluster(node("n1").holding(pod("a")), node("n2"))).stopped == ["no-candidate"]
+    assert plan(PLUGIN, cluster(node("n1").holding(pod("a")), node("n2"))).stopped == [
+        "no-candidate"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -188,9 +223,13 @@ def test_without_a_failed_pod_there_is_nothing_to_do() -> None:
             {"namespaces": {"include": ["a"], "exclude": ["b"]}}, ["namespaces"], id="both ways"
         ),
         pytest.param({"minPodLifetimeSeconds": -1}, ["minPodLifetimeSeconds"], id="negative"),
-        pytest.param({"minPodLifeTimeSeconds": 1}, ["minPodLifeTimeSeconds"], id="key in another case"),
         pytest.param(
-            {"labelSelector": {"matchLabels": {"a": "b c"}}}, ["labelSelector.matchLabels.a"], id="selector"
+            {"minPodLifeTimeSeconds": 1}, ["minPodLifeTimeSeconds"], id="key in another case"
+        ),
+        pytest.param(
+            {"labelSelector": {"matchLabels": {"a": "b c"}}},
+            ["labelSelector.matchLabels.a"],
+            id="selector",
         ),
     ],
 )

@@ -15,7 +15,11 @@ Object = dict[str, Any]
 
 
 def restarting(
-    *, regular: tuple[int, ...] = (0,), init: tuple[int, ...] = (), waits: str = "", phase: str = "Running"
+    *,
+    regular: tuple[int, ...] = (0,),
+    init: tuple[int, ...] = (),
+    waits: str = "",
+    phase: str = "Running",
 ) -> Object:
     """A pod whose containers restarted so often; the last init or else regular one may wait."""
     state = {"waiting": {"reason": waits}} if waits else {"running": {}}
@@ -60,7 +64,9 @@ CRASHING = "CrashLoopBackOff"
     [
         pytest.param(restarting(regular=(10,)), [], False, True, id="no state asked for"),
         pytest.param(restarting(regular=(10,)), ["Running"], False, True, id="running"),
-        pytest.param(restarting(regular=(10,)), [CRASHING], False, False, id="running, not crashing"),
+        pytest.param(
+            restarting(regular=(10,)), [CRASHING], False, False, id="running, not crashing"
+        ),
         pytest.param(
             restarting(regular=(10,), waits=CRASHING), [CRASHING], False, True, id="crashing"
         ),
@@ -100,7 +106,11 @@ CRASHING = "CrashLoopBackOff"
             id="a crashing init container looked at",
         ),
         pytest.param(
-            restarting(regular=(9,), waits=CRASHING), [CRASHING], False, False, id="below the threshold"
+            restarting(regular=(9,), waits=CRASHING),
+            [CRASHING],
+            False,
+            False,
+            id="below the threshold",
         ),
     ],
 )
@@ -125,7 +135,10 @@ def test_on_each_node_the_worst_leave_first() -> None:
             {"maxNoOfPodsToEvictTotal": 1}, ["b"], {"limit-total": 1}, id="total: the plugin ends"
         ),
         pytest.param(
-            {"maxNoOfPodsToEvictPerNode": 1}, ["b", "e"], {"limit-node": 2}, id="node: the next node"
+            {"maxNoOfPodsToEvictPerNode": 1},
+            ["b", "e"],
+            {"limit-node": 2},
+            id="node: the next node",
         ),
         pytest.param(
             {"maxNoOfPodsToEvictPerNode": 2}, ["b", "c", "e", "d"], {"limit-node": 1}, id="node 2"
@@ -164,10 +177,11 @@ def test_each_limit_is_met_in_its_own_manner(
 )
 def test_with_node_fit_a_pod_needs_a_place_to_go(other: NodeBuilder, goes: bool) -> None:
     world = cluster(node("n1").holding(pod("it", cpu="1", restarts=10)), other)
-    args = {"podRestartThreshold": 10}
 
-    assert (plan(PLUGIN, world, evictor={"nodeFit": True}, **args).evicts != []) is goes
-    assert plan(PLUGIN, world, **args).evicts == ["it"]
+    fitting = plan(PLUGIN, world, evictor={"nodeFit": True}, podRestartThreshold=10)
+
+    assert (fitting.evicts != []) is goes
+    assert plan(PLUGIN, world, podRestartThreshold=10).evicts == ["it"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ DB = {"app": "db"}
 WEB = {"app": "web"}
 
 
-def keeping_away(selector: Object | None, key: str = "kubernetes.io/hostname", **more: Any) -> Object:
+def keeping_away(
+    selector: Object | None, key: str = "kubernetes.io/hostname", **more: Any
+) -> Object:
     """An affinity with one rule against pods of this selector."""
     rule = {"labelSelector": selector, "topologyKey": key, **more}
     return {"podAntiAffinity": {REQUIRED: [rule]}}
@@ -49,7 +51,8 @@ def test_of_pods_that_keep_away_from_each_other_one_stays() -> None:
 def test_the_least_important_leave_first() -> None:
     rule = keeping_away({"matchLabels": WEB})
     pods = [
-        pod(f"p{priority}", labels=WEB, affinity=rule, priority=priority) for priority in (100, 0, 50)
+        pod(f"p{priority}", labels=WEB, affinity=rule, priority=priority)
+        for priority in (100, 0, 50)
     ]
     world = cluster(node("n1").holding(*pods), node("n2"))
 
@@ -75,7 +78,9 @@ def test_the_rule_binds_only_the_pod_that_states_it() -> None:
     ],
 )
 def test_which_neighbours_break_the_rule(neighbour: Object, goes: bool) -> None:
-    assert evicts(node("n1").holding(shy("it"), neighbour), node("n2")) == ({"it"} if goes else set())
+    assert evicts(node("n1").holding(shy("it"), neighbour), node("n2")) == (
+        {"it"} if goes else set()
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,10 @@ def test_which_neighbours_break_the_rule(neighbour: Object, goes: bool) -> None:
         pytest.param({"matchLabels": DB}, {"namespaces": ["other"]}, False, id="other namespaces"),
         pytest.param({"matchLabels": DB}, {"namespaces": ["default"]}, True, id="named namespace"),
         pytest.param(
-            {"matchLabels": DB}, {"namespaceSelector": {}}, True, id="a namespace selector is ignored"
+            {"matchLabels": DB},
+            {"namespaceSelector": {}},
+            True,
+            id="a namespace selector is ignored",
         ),
     ],
 )
@@ -188,7 +196,9 @@ def test_pods_on_nodes_that_the_policy_leaves_out_are_not_seen() -> None:
     "args",
     [
         pytest.param({"namespaces": {"exclude": ["default"]}}, id="namespace"),
-        pytest.param({"labelSelector": {"matchLabels": {"side": "rule"}}}, id="neighbour not selected"),
+        pytest.param(
+            {"labelSelector": {"matchLabels": {"side": "rule"}}}, id="neighbour not selected"
+        ),
         pytest.param({"labelSelector": {"matchLabels": DB}}, id="owner of the rule not selected"),
     ],
 )
@@ -218,7 +228,9 @@ def test_protected_pods_stay_however_broken_their_rule(made: Object, goes: bool)
     ("made", "other", "goes"),
     [
         pytest.param({}, node("n2"), True, id="free"),
-        pytest.param({}, node("n2").holding(pod("db2", labels=DB)), False, id="a database there too"),
+        pytest.param(
+            {}, node("n2").holding(pod("db2", labels=DB)), False, id="a database there too"
+        ),
         pytest.param(
             {"node_selector": {"pool": "x"}}, node("n2", labels={"pool": "y"}), False, id="selector"
         ),
@@ -226,7 +238,9 @@ def test_protected_pods_stay_however_broken_their_rule(made: Object, goes: bool)
         pytest.param({"cpu": "2"}, node("n2", cpu="1"), False, id="no room"),
     ],
 )
-def test_with_node_fit_a_pod_needs_a_place_to_go(made: Object, other: NodeBuilder, goes: bool) -> None:
+def test_with_node_fit_a_pod_needs_a_place_to_go(
+    made: Object, other: NodeBuilder, goes: bool
+) -> None:
     world = node("n1").holding(shy("it", **made), pod("db", labels=DB))
 
     assert evicts(world, other) == {"it"}
@@ -238,9 +252,14 @@ def test_with_node_fit_a_pod_needs_a_place_to_go(made: Object, other: NodeBuilde
     [
         pytest.param({}, 6, {}, id="none"),
         pytest.param({"maxNoOfPodsToEvictTotal": 2}, 2, {"limit-total": 1}, id="total ends it"),
-        pytest.param({"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node: the next node"),
         pytest.param(
-            {"maxNoOfPodsToEvictPerNamespace": 1}, 1, {"limit-namespace": 5}, id="namespace: the next pod"
+            {"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node: the next node"
+        ),
+        pytest.param(
+            {"maxNoOfPodsToEvictPerNamespace": 1},
+            1,
+            {"limit-namespace": 5},
+            id="namespace: the next pod",
         ),
     ],
 )

@@ -46,7 +46,9 @@ WITH_SSD = node("n2", labels={"disk": "ssd"})
 @pytest.mark.parametrize(
     ("made", "nodes", "goes"),
     [
-        pytest.param({"affinity": SSD}, [PLAIN, WITH_SSD], True, id="violated, another node has it"),
+        pytest.param(
+            {"affinity": SSD}, [PLAIN, WITH_SSD], True, id="violated, another node has it"
+        ),
         pytest.param({"affinity": SSD}, [WITH_SSD, PLAIN], False, id="satisfied"),
         pytest.param({"affinity": SSD}, [PLAIN, node("n2")], False, id="violated, no node has it"),
         pytest.param({}, [PLAIN, WITH_SSD], False, id="no affinity"),
@@ -89,9 +91,7 @@ WITH_SSD = node("n2", labels={"disk": "ssd"})
         pytest.param(
             {"affinity": SSD, "terminating": True}, [PLAIN, WITH_SSD], False, id="terminating"
         ),
-        pytest.param(
-            {"affinity": SSD, "phase": "Failed"}, [PLAIN, WITH_SSD], False, id="finished"
-        ),
+        pytest.param({"affinity": SSD, "phase": "Failed"}, [PLAIN, WITH_SSD], False, id="finished"),
         pytest.param(
             {"affinity": preferring(disk=1)}, [PLAIN, WITH_SSD], False, id="only a preference"
         ),
@@ -108,10 +108,16 @@ def test_pods_leave_nodes_that_break_what_they_require(
     ("made", "nodes", "goes"),
     [
         pytest.param(
-            {"affinity": preferring(ssd=1)}, [PLAIN, node("n2", labels={"ssd": ""})], True, id="better"
+            {"affinity": preferring(ssd=1)},
+            [PLAIN, node("n2", labels={"ssd": ""})],
+            True,
+            id="better",
         ),
         pytest.param(
-            {"affinity": preferring(ssd=1)}, [node("n1", labels={"ssd": ""}), node("n2")], False, id="best"
+            {"affinity": preferring(ssd=1)},
+            [node("n1", labels={"ssd": ""}), node("n2")],
+            False,
+            id="best",
         ),
         pytest.param(
             {"affinity": preferring(ssd=1)},
@@ -119,7 +125,9 @@ def test_pods_leave_nodes_that_break_what_they_require(
             False,
             id="equally good",
         ),
-        pytest.param({"affinity": preferring(ssd=1)}, [PLAIN, node("n2")], False, id="nowhere better"),
+        pytest.param(
+            {"affinity": preferring(ssd=1)}, [PLAIN, node("n2")], False, id="nowhere better"
+        ),
         pytest.param(
             {"affinity": preferring(a=3, b=2, c=2)},
             [node("n1", labels={"a": ""}), node("n2", labels={"b": "", "c": ""})],
@@ -134,7 +142,11 @@ def test_pods_leave_nodes_that_break_what_they_require(
         ),
         pytest.param(
             {"affinity": preferring(a=3, b=2, c=2)},
-            [node("n1", labels={"a": ""}), node("n2", labels={"b": ""}), node("n3", labels={"c": ""})],
+            [
+                node("n1", labels={"a": ""}),
+                node("n2", labels={"b": ""}),
+                node("n3", labels={"c": ""}),
+            ],
             False,
             id="weights of different nodes do not add up",
         ),
@@ -210,10 +222,17 @@ LIMITS = [
     pytest.param({"maxNoOfPodsToEvictTotal": 0}, 0, {"limit-total": 1}, id="total 0"),
     pytest.param({"maxNoOfPodsToEvictTotal": 1}, 1, {"limit-total": 1}, id="total 1"),
     pytest.param({"maxNoOfPodsToEvictPerNode": 0}, 0, {"limit-node": 2}, id="node 0"),
-    pytest.param({"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node 1: the next node"),
-    pytest.param({"maxNoOfPodsToEvictPerNamespace": 0}, 0, {"limit-namespace": 6}, id="namespace 0"),
     pytest.param(
-        {"maxNoOfPodsToEvictPerNamespace": 1}, 1, {"limit-namespace": 5}, id="namespace 1: the next pod"
+        {"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node 1: the next node"
+    ),
+    pytest.param(
+        {"maxNoOfPodsToEvictPerNamespace": 0}, 0, {"limit-namespace": 6}, id="namespace 0"
+    ),
+    pytest.param(
+        {"maxNoOfPodsToEvictPerNamespace": 1},
+        1,
+        {"limit-namespace": 5},
+        id="namespace 1: the next pod",
     ),
 ]
 

@@ -40,16 +40,32 @@ def leaves(taints: list[str], tolerations: list[Object], **args: Any) -> bool:
             ["a=1:NoSchedule"], [tolerating("a", "1", "NoSchedule")], False, id="same effect"
         ),
         pytest.param(
-            ["a=1:NoSchedule"], [tolerating("a", operator="Exists")], False, id="any value of the key"
+            ["a=1:NoSchedule"],
+            [tolerating("a", operator="Exists")],
+            False,
+            id="any value of the key",
         ),
-        pytest.param(["a=1:NoSchedule"], [tolerating("", operator="Exists")], False, id="any taint"),
-        pytest.param(["a=5:NoSchedule"], [tolerating("a", "10", operator="Lt")], False, id="less"),
-        pytest.param(["a=10:NoSchedule"], [tolerating("a", "10", operator="Lt")], True, id="not less"),
-        pytest.param(["a=11:NoSchedule"], [tolerating("a", "10", operator="Gt")], False, id="greater"),
-        pytest.param(["a=x:NoSchedule"], [tolerating("a", "10", operator="Gt")], True, id="no number"),
-        pytest.param(["a=1:NoSchedule"], [tolerating("a", "1", operator="Like")], True, id="operator"),
         pytest.param(
-            ["a=1:NoSchedule", "b=1:NoSchedule"], [tolerating("a", "1")], True, id="one of two tolerated"
+            ["a=1:NoSchedule"], [tolerating("", operator="Exists")], False, id="any taint"
+        ),
+        pytest.param(["a=5:NoSchedule"], [tolerating("a", "10", operator="Lt")], False, id="less"),
+        pytest.param(
+            ["a=10:NoSchedule"], [tolerating("a", "10", operator="Lt")], True, id="not less"
+        ),
+        pytest.param(
+            ["a=11:NoSchedule"], [tolerating("a", "10", operator="Gt")], False, id="greater"
+        ),
+        pytest.param(
+            ["a=x:NoSchedule"], [tolerating("a", "10", operator="Gt")], True, id="no number"
+        ),
+        pytest.param(
+            ["a=1:NoSchedule"], [tolerating("a", "1", operator="Like")], True, id="operator"
+        ),
+        pytest.param(
+            ["a=1:NoSchedule", "b=1:NoSchedule"],
+            [tolerating("a", "1")],
+            True,
+            id="one of two tolerated",
         ),
         pytest.param(
             ["a=1:NoSchedule", "b=1:NoSchedule"],
@@ -76,7 +92,9 @@ def test_pods_leave_nodes_whose_taints_they_do_not_tolerate(
         pytest.param(["a=1:NoExecute"], [], False, id="NoExecute never"),
     ],
 )
-def test_soft_taints_count_when_asked(taints: list[str], tolerations: list[Object], goes: bool) -> None:
+def test_soft_taints_count_when_asked(
+    taints: list[str], tolerations: list[Object], goes: bool
+) -> None:
     assert leaves(taints, tolerations, **SOFT) is goes
 
 
@@ -136,7 +154,10 @@ TAINT = ["a=1:NoSchedule"]
             id="critical, protection lifted",
         ),
         pytest.param(
-            {"priority": 2_000_000_000, "annotations": {EVICT: ""}}, {}, True, id="critical, annotated"
+            {"priority": 2_000_000_000, "annotations": {EVICT: ""}},
+            {},
+            True,
+            id="critical, annotated",
         ),
         pytest.param({"owner": "DaemonSet/a"}, {}, False, id="of a DaemonSet"),
         pytest.param(
@@ -167,7 +188,9 @@ def test_only_pods_in_view_leave(made: Object, args: Object, goes: bool) -> None
         pytest.param({"cpu": "2"}, node("n2", cpu="1"), False, id="no room"),
     ],
 )
-def test_with_node_fit_a_pod_needs_a_place_to_go(made: Object, other: NodeBuilder, goes: bool) -> None:
+def test_with_node_fit_a_pod_needs_a_place_to_go(
+    made: Object, other: NodeBuilder, goes: bool
+) -> None:
     world = cluster(node("n1", taints=TAINT).holding(pod("it", **made)), other)
 
     assert (plan(PLUGIN, world, evictor={"nodeFit": True}).evicts != []) is goes
@@ -180,9 +203,14 @@ def test_with_node_fit_a_pod_needs_a_place_to_go(made: Object, other: NodeBuilde
         pytest.param({}, 6, {}, id="none"),
         pytest.param({"maxNoOfPodsToEvictTotal": 0}, 0, {"limit-total": 1}, id="total 0"),
         pytest.param({"maxNoOfPodsToEvictTotal": 4}, 4, {"limit-total": 1}, id="total ends it"),
-        pytest.param({"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node: the next node"),
         pytest.param(
-            {"maxNoOfPodsToEvictPerNamespace": 2}, 2, {"limit-namespace": 4}, id="namespace: the next pod"
+            {"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node: the next node"
+        ),
+        pytest.param(
+            {"maxNoOfPodsToEvictPerNamespace": 2},
+            2,
+            {"limit-namespace": 4},
+            id="namespace: the next pod",
         ),
     ],
 )
@@ -227,7 +255,11 @@ def test_without_a_taint_that_counts_there_is_nothing_to_do() -> None:
             {"namespaces": {"include": ["a"], "exclude": ["b"]}}, ["namespaces"], id="both ways"
         ),
         pytest.param(
-            {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}},
+            {
+                "labelSelector": {
+                    "matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]
+                }
+            },
             ["labelSelector.matchExpressions[0].values"],
             id="selector",
         ),

@@ -104,7 +104,9 @@ def test_under_a_limit_the_least_important_have_gone(limit: int) -> None:
         ),
     ],
 )
-def test_where_the_status_names_no_quality_the_resources_do(resources: Object, expected: str) -> None:
+def test_where_the_status_names_no_quality_the_resources_do(
+    resources: Object, expected: str
+) -> None:
     container = {"name": "main", "image": "registry.example/app:1", "resources": resources}
     pods = [failed("it", spec={"containers": [container]}), failed("burstable", cpu="1")]
 
@@ -211,7 +213,9 @@ def test_the_sort_of_a_profile_takes_the_place_of_the_strategy_s_own(strategy: s
 
 
 @pytest.mark.parametrize("strategy", ["PodLifeTime", "RemovePodsHavingTooManyRestarts"])
-def test_the_pre_sort_of_a_profile_only_breaks_the_ties_of_the_strategy_s_own(strategy: str) -> None:
+def test_the_pre_sort_of_a_profile_only_breaks_the_ties_of_the_strategy_s_own(
+    strategy: str,
+) -> None:
     pods = [
         pod("a", age="3h", restarts=30, priority=9),
         pod("b", age="2h", restarts=20, priority=5),
@@ -242,7 +246,9 @@ def test_sorters_have_no_effect_in_the_older_policy() -> None:
         pytest.param({"AgeSort": {"order": "Backwards"}}, id="order of AgeSort"),
         pytest.param({"UtilizationSort": {"order": "OldestFirst"}}, id="order of UtilizationSort"),
         pytest.param({"PrioritySort": {"order": "OldestFirst"}}, id="PrioritySort takes nothing"),
-        pytest.param({"DeletionCostSort": {"resource": "cpu"}}, id="DeletionCostSort takes nothing"),
+        pytest.param(
+            {"DeletionCostSort": {"resource": "cpu"}}, id="DeletionCostSort takes nothing"
+        ),
     ],
 )
 def test_arguments_of_sorters_are_checked(config: dict[str, Object]) -> None:

@@ -93,9 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(render.plan_yaml(plan), end="")
     for failed in plan.errors:
-        print(
-            f"error: {failed.plugin} in profile {failed.profile}: {failed.error}", file=sys.stderr
-        )
+        print(f"error: {failed}", file=sys.stderr)
     return 1 if plan.errors else 0
 
 

@@ -197,7 +197,8 @@ def _stayed(plan: Plan, paint: Paint) -> str:
     if not plan.refused:
         return ""
     counted = sorted(plan.refused.items(), key=lambda item: (-item[1], item[0]))
-    rows = [(str(count), code, REASONS.get(code, "")) for code, count in counted]
+    said = {code: says for run in plan.runs for code, says in run.for_instance.items()}
+    rows = [(str(count), code, REASONS.get(code) or said[code]) for code, count in counted]
     total = _count(sum(plan.refused.values()), "proposal")
     return "\n".join([f"{total} refused, because the pods", *_table(None, rows, paint)])
 

@@ -18,25 +18,14 @@ from typing import Any
 
 import msgspec
 import yaml
-from msgspec import Raw
 
+from resettle.cluster.collect import Bytes, Collection
 from resettle.errors import InputError
 from resettle.framework.plugin import Kind
 from resettle.model import wire
-from resettle.model.decode import Decoder
-from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
-from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.policy.problem import did_you_mean
 
-KINDS: dict[str, type[msgspec.Struct]] = {
-    "Pod": wire.PodObject,
-    "Node": wire.NodeObject,
-    "Namespace": wire.NamespaceObject,
-    "PriorityClass": wire.PriorityClassObject,
-    "PodDisruptionBudget": wire.BudgetObject,
-    "PersistentVolumeClaim": wire.ClaimObject,
-}
 ASK_FOR = "kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc -A -o json"
 
 # Kinds that often share a dump with those above and say nothing that a plan needs.
@@ -62,14 +51,7 @@ class Dump:
     """Objects read so far, from any number of sources."""
 
     def __init__(self, kinds: Iterable[Kind] = ()) -> None:
-        own = {kind.name: kind.struct for kind in kinds}
-        self._own_kinds = frozenset(own)
-        self._decoders = {
-            name: msgspec.json.Decoder(struct) for name, struct in {**own, **KINDS}.items()
-        }
-        self._decoder = Decoder()
-        self._objects: dict[str, list[Any]] = {name: [] for name in self._decoders}
-        self._origins: dict[tuple[str, str, str], str] = {}
+        self._collection = Collection(kinds)
         self.unread: Counter[str] = Counter()
 
     def read(self, sources: Iterable[str]) -> None:
@@ -80,115 +62,54 @@ class Dump:
 
     def add(self, content: bytes | mmap.mmap, name: str) -> None:
         """Adds what a file holds."""
+        self._collection.begin(name)
         count = 0
         for document in _documents(content, name):
             count += 1
             self._add_document(document, name if count == 1 else f"{name}: document {count}")
         if not count:
-            raise InputError(f"{name} is empty; make a dump with `{ASK_FOR}`")
+            raise InputError(f"{name} is empty; {_MAKE_ONE}")
 
     def snapshot(
         self, at: datetime, history: Mapping[tuple[str, str], Any] | None = None
     ) -> Snapshot:
         """The cluster as read, stamped with a time."""
-        nodes: list[Node] = self._objects["Node"]
-        pods: list[Pod] = self._objects["Pod"]
-        namespaces: list[Namespace] = self._objects["Namespace"]
-        classes: list[PriorityClass] = self._objects["PriorityClass"]
-        budgets: list[Budget] = self._objects["PodDisruptionBudget"]
-        claims: list[Claim] = self._objects["PersistentVolumeClaim"]
-        return Snapshot.of(
-            nodes=nodes,
-            pods=pods,
-            taken_at=at,
-            namespaces=namespaces,
-            priority_classes=classes,
-            budgets=budgets,
-            claims=claims,
-            others={name: tuple(self._objects[name]) for name in sorted(self._own_kinds)},
-            history=history,
-        )
+        return self._collection.snapshot(at, history)
 
-    # -- one document -----------------------------------------------------------------------------
+    def _add_document(self, content: Bytes, name: str) -> None:
+        document = _decoded(content, name)
+        if document.items is None:
+            self._add_object(content, name, document.kind)
+            return
+        # Items of a typed list such as PodList need not say their kind again.
+        kind = document.kind.removesuffix("List")
+        for i, item in enumerate(document.items):
+            place = f"{name}: items[{i}]"
+            known = kind in self._collection.kinds
+            self._add_object(item, place, kind if known else _decoded(item, place).kind or kind)
 
-    def _add_document(self, content: bytes | mmap.mmap | Raw, name: str) -> None:
-        try:
-            document = _document.decode(content)
-        except msgspec.ValidationError:
-            raise InputError(f"{name} is not a Kubernetes object; {_MAKE_ONE}") from None
-        if document.items is not None and (document.kind == "List" or not _known(document.kind)):
-            element = document.kind.removesuffix("List")
-            for i, item in enumerate(document.items):
-                self._add_object(item, f"{name}: items[{i}]", element)
-        else:
-            self._add_object(content, name, "")
-
-    def _add_object(self, content: bytes | mmap.mmap | Raw, place: str, kind: str) -> None:
-        if not kind or kind not in self._decoders:
-            try:
-                kind = _document.decode(content).kind or kind
-            except msgspec.ValidationError:
-                raise InputError(f"{place} is not a Kubernetes object; {_MAKE_ONE}") from None
-        if not kind:
-            raise InputError(f"{place} is not a Kubernetes object: it has no `kind`; {_MAKE_ONE}")
-        if kind in UNREAD:
+    def _add_object(self, content: Bytes, place: str, kind: str) -> None:
+        if kind in self._collection.kinds:
+            self._collection.add(kind, content, place)
+        elif kind in UNREAD:
             self.unread[kind] += 1
-            return
-        if kind not in self._decoders:
+        elif not kind:
+            raise InputError(f"{place} is not a Kubernetes object: it has no `kind`; {_MAKE_ONE}")
+        else:
             raise InputError(
-                f"{place} is of the unknown kind `{kind}` ({did_you_mean(kind, self._decoders)}); "
-                f"leave it out, or make a dump with `{ASK_FOR}`"
+                f"{place} is of the unknown kind `{kind}` "
+                f"({did_you_mean(kind, self._collection.kinds)}); leave it out, or {_MAKE_ONE}"
             )
-        self._add_known(content, place, kind)
 
-    def _add_known(self, content: bytes | mmap.mmap | Raw, place: str, kind: str) -> None:
-        try:
-            item: Any = self._decoders[kind].decode(content)
-        except msgspec.ValidationError as error:
-            raise InputError(f"{place} is not a {kind} as Kubernetes writes it: {error}") from None
-        if kind in self._own_kinds:
-            self._objects[kind].append(item)
-            return
-        meta = item.metadata
-        if not meta.name:
-            raise InputError(f"{place} is a {kind} without `metadata.name`; {_MAKE_ONE}")
-        self._claim_name(kind, getattr(meta, "namespace", ""), meta.name, place)
-        try:
-            self._objects[kind].append(self._modelled(kind, item))
-        except (InputError, msgspec.ValidationError) as error:
-            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-            raise InputError(f"{place}, {kind} {key}: {error}") from None
 
-    def _modelled(self, kind: str, item: Any) -> Any:
-        decoder = self._decoder
-        match kind:
-            case "Pod":
-                return decoder.pod(item)
-            case "Node":
-                return decoder.node(item)
-            case "PodDisruptionBudget":
-                return decoder.budget(item)
-            case "PersistentVolumeClaim":
-                return decoder.claim(item)
-            case "Namespace":
-                return decoder.namespace(item)
-            case _:
-                return decoder.priority_class(item)
-
-    def _claim_name(self, kind: str, namespace: str, name: str, place: str) -> None:
-        earlier = self._origins.setdefault((kind, namespace, name), place)
-        if earlier is not place:
-            key = f"{namespace}/{name}" if namespace else name
-            raise InputError(
-                f"{kind} {key} is there twice: {earlier} and {place}; keep one of the two dumps"
-            )
+def _decoded(content: Bytes, place: str) -> wire.Document:
+    try:
+        return _document.decode(content)
+    except msgspec.ValidationError:
+        raise InputError(f"{place} is not a Kubernetes object; {_MAKE_ONE}") from None
 
 
 _MAKE_ONE = f"make a dump with `{ASK_FOR}`"
-
-
-def _known(kind: str) -> bool:
-    return kind in KINDS or kind in UNREAD
 
 
 def _contents(source: str) -> Iterator[tuple[str, bytes | mmap.mmap]]:
@@ -223,7 +144,7 @@ def _content(path: Path) -> bytes | mmap.mmap:
         raise InputError(f"{path} cannot be read: {reason}") from None
 
 
-def _documents(content: bytes | mmap.mmap, name: str) -> Iterator[bytes | mmap.mmap]:
+def _documents(content: bytes | mmap.mmap, name: str) -> Iterator[Bytes]:
     """The documents of a file, as JSON."""
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if not start:

@@ -1,22 +1,37 @@
 """The framework: extension points, drafts, verdicts and plans, for plugins and for programs."""
 
+from resettle.errors import InputError, PluginError, PolicyError, ResettleError
 from resettle.framework.descheduler import Descheduler, assembled
 from resettle.framework.draft import Draft
 from resettle.framework.plan import Move, Note, Plan, PluginRun
 from resettle.framework.plugin import Kind, Plugin
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
+from resettle.framework.selection import selected
 from resettle.framework.verdict import Limit, Refusal, Stopped, Verdict
-from resettle.policy.args import Args, Duration, Namespaces, SelectingArgs, Unsigned
-from resettle.policy.document import Limits
-from resettle.policy.problem import Problem
+from resettle.policy.args import (
+    Args,
+    Duration,
+    Int32,
+    Namespaces,
+    SelectingArgs,
+    Unsigned,
+    one_sided,
+    parse_duration,
+    sound_selector,
+)
+from resettle.policy.document import Limits, Policy
+from resettle.policy.load import load_policy
+from resettle.policy.problem import Problem, did_you_mean
 
 __all__ = [
     "Args",
     "Descheduler",
     "Draft",
     "Duration",
+    "InputError",
     "Instance",
+    "Int32",
     "Kind",
     "Limit",
     "Limits",
@@ -25,15 +40,25 @@ __all__ = [
     "Note",
     "Plan",
     "Plugin",
+    "PluginError",
     "PluginRun",
+    "Policy",
+    "PolicyError",
     "Problem",
     "Profile",
     "Refusal",
     "Registry",
+    "ResettleError",
     "SelectingArgs",
     "Stopped",
     "Unsigned",
     "Verdict",
     "assembled",
     "default_registry",
+    "did_you_mean",
+    "load_policy",
+    "one_sided",
+    "parse_duration",
+    "selected",
+    "sound_selector",
 ]

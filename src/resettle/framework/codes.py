@@ -7,6 +7,7 @@ REASONS = {
     "budget": "their disruption budget allows no more now",
     "budget-not-ready": "the status of their disruption budget lags behind its spec",
     "daemon-set": "belong to a DaemonSet",
+    "guard-failed": "a guard could not answer for them",
     "limit-namespace": "the limit for their namespace is reached",
     "limit-node": "the limit for their node is reached",
     "limit-total": "the limit for the cycle is reached",

@@ -63,7 +63,7 @@ class Descheduler(Struct, frozen=True, kw_only=True):
         self._check_needs(snapshot)
         nodes = len(snapshot.nodes)
         if nodes <= TOO_FEW_NODES:
-            return _plan(snapshot, skipped=_too_few(nodes, snapshot))
+            return _plan(snapshot, skipped=_too_few(nodes, snapshot), history=snapshot.history)
         books = Books(self.limits, snapshot)
         watched = frozenset(watching)
         runs: list[PluginRun] = []
@@ -75,8 +75,10 @@ class Descheduler(Struct, frozen=True, kw_only=True):
                     draft = Draft(profile, instance.name, snapshot, books, watched)
                     runs.append(_turn(instance, snapshot, draft))
                     notes.extend(draft.notes)
-                    if draft.memory is not None:
-                        history[profile.name, instance.name] = draft.memory
+                    # A turn that failed has nothing to say: what was known before stays known.
+                    memory = draft.recall() if runs[-1].error else draft.memory
+                    if memory is not None:
+                        history[profile.name, instance.name] = memory
         return _plan(snapshot, books=books, runs=runs, notes=notes, history=history)
 
     def _check_needs(self, snapshot: Snapshot) -> None:

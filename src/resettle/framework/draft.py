@@ -42,6 +42,7 @@ class Draft:
         self._admitted: set[Pod] = set()
         self._verdicts: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
+        self._says: dict[str, str] = {}
         self.notes: list[Note] = []
         self.memory: Any = None
 
@@ -85,6 +86,7 @@ class Draft:
             self._books.admit(Move(pod, self._plugin, self._profile.name, because))
         if verdict.refusal:
             self._refusals[verdict.refusal.code] += 1
+            self._says.setdefault(verdict.refusal.code, verdict.refusal.sentence)
             self.note(pod, verdict.refusal.code, f"{because}, but {verdict.refusal.sentence}")
         else:
             self.note(pod, verdict.kind, because)
@@ -124,6 +126,7 @@ class Draft:
             admitted=self._verdicts["admitted"],
             already_moving=self._verdicts["moving"],
             refused=dict(sorted(self._refusals.items())),
+            for_instance=self._says,
             stopped=stopped,
             error=error,
         )
@@ -168,7 +171,8 @@ class Draft:
         keys: tuple[Instance, ...],
         default: Callable[[Pod], Any] | None,
     ) -> list[Pod]:
+        in_order = list(pods) if default is None else sorted(pods, key=default)
         if keys:
             snapshot = self._snapshot
-            return sorted(pods, key=lambda pod: [key.key(snapshot, pod) for key in keys])
-        return list(pods) if default is None else sorted(pods, key=default)
+            in_order.sort(key=lambda pod: [key.key(snapshot, pod) for key in keys])
+        return in_order

@@ -35,6 +35,8 @@ class PluginRun(Struct, frozen=True, kw_only=True):
     already_moving: int = 0
     refused: dict[str, int] = {}
     """Refusal code to number of proposals it met."""
+    for_instance: dict[str, str] = {}
+    """For each of these codes the sentence of the first pod that met it."""
     stopped: Stopped | None = None
     error: str = ""
 
@@ -80,6 +82,13 @@ class Plan(Struct, frozen=True, kw_only=True):
         return sum(run.proposed for run in self.runs)
 
     @property
-    def errors(self) -> tuple[PluginRun, ...]:
-        """Runs that a plugin's own failure cut short."""
-        return tuple(run for run in self.runs if run.error)
+    def errors(self) -> tuple[str, ...]:
+        """What failed on the way: a plugin's own turn, or a guard that could not answer."""
+        failed: dict[str, None] = {}
+        for run in self.runs:
+            turn = f"{run.plugin} in profile {run.profile}"
+            if run.error:
+                failed[f"{turn}: {run.error}"] = None
+            if "guard-failed" in run.refused:
+                failed[f"{turn}: {run.for_instance['guard-failed']}"] = None
+        return tuple(failed)

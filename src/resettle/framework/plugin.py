@@ -13,7 +13,6 @@ A plugin keeps no state: what it must know next time goes through `draft.remembe
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -79,9 +78,3 @@ class Plugin(Struct, frozen=True, kw_only=True):
     def points(self) -> frozenset[str]:
         """The extension points this plugin may be listed under."""
         return frozenset(point for point in POINTS if getattr(self, point) is not None)
-
-    @property
-    def summary(self) -> str:
-        """The first line of the docstring of the module that defines the plugin's arguments."""
-        module = sys.modules.get(self.args.__module__)
-        return ((module and module.__doc__) or "").strip().split("\n", 1)[0]

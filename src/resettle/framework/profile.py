@@ -33,10 +33,15 @@ class Instance(Struct, frozen=True):
     def refusal(self, snapshot: Snapshot, pod: Pod) -> Refusal | None:
         """What a filter says of the pod, signed with the plugin's name."""
         guard: Guard = getattr(self.plugin, self.point)
-        refusal = guard(self.args, snapshot, pod)
-        if refusal is not None and not refusal.by:
+        try:
+            refusal = guard(self.args, snapshot, pod)
+            if refusal is None or refusal.by:
+                return refusal
             return structs.replace(refusal, by=self.name)
-        return refusal
+        except Exception as error:
+            # Unknown denies: a guard that cannot answer lets nothing go.
+            facts = {"guard": self.name, "error": f"{type(error).__name__}: {error}"}
+            return Refusal("guard-failed", "{guard} could not answer: {error}", self.name, facts)
 
     def key(self, snapshot: Snapshot, pod: Pod) -> Any:
         """What a sorter orders the pod by."""

@@ -166,21 +166,23 @@ class Decoder:
         return self._texts.setdefault(text, text)
 
     def _template(self, meta: wire.PodMeta, spec: Spec) -> Template:
-        labels, owners = bytes(meta.labels), bytes(meta.owner_references)
+        labels = _shared(self._labels, bytes(meta.labels), _label_map)
+        owners = _shared(self._owners, bytes(meta.owner_references), self._owner_references)
         marks = meta.annotations
         annotations = (
             (marks.evict, marks.prefer_no_eviction, marks.mirror, marks.source, marks.deletion_cost)
             if marks
             else ()
         )
-        key = (meta.namespace, labels, annotations, owners, id(spec))
+        # Shared parts are one object each, so their identity stands for their bytes.
+        key = (meta.namespace, id(labels), annotations, id(owners), id(spec))
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = Template(
                 namespace=self._text(meta.namespace),
-                labels=_shared(self._labels, labels, lambda raw: _part(_labels, raw) or {}),
+                labels=labels,
                 annotations=_shared(self._annotations, annotations, _annotations),
-                owners=_shared(self._owners, owners, self._owner_references),
+                owners=owners,
                 spec=spec,
             )
         return template
@@ -340,6 +342,10 @@ def _present(raw: Raw) -> bool:
 
 def _part(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
     return decoder.decode(raw) if raw else None
+
+
+def _label_map(raw: bytes) -> dict[str, str]:
+    return _part(_labels, raw) or {}
 
 
 def _annotations(marks: tuple[str | None, ...]) -> dict[str, str]:

@@ -256,3 +256,14 @@ class Document(Wire):
     kind: str = ""
     api_version: str = ""
     items: list[Raw] | None = None
+
+
+KINDS: dict[str, type[Struct]] = {
+    "Pod": PodObject,
+    "Node": NodeObject,
+    "Namespace": NamespaceObject,
+    "PriorityClass": PriorityClassObject,
+    "PodDisruptionBudget": BudgetObject,
+    "PersistentVolumeClaim": ClaimObject,
+}
+"""The kinds resettle reads."""

@@ -129,7 +129,8 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
         owner = f"{key[1]} {key[2]}"
         share = -(-copies.total[key] // places)
         for node, pods in per_node.items():
-            for pod in draft.ordered(pods)[share - 1 :]:
+            surplus = max(0, len(pods) + 1 - share)
+            for pod in draft.ordered(pods)[:surplus]:
                 why = f"{len(pods) + 1} copies of {owner} are on {node}, its share is {share}"
                 limit = draft.propose(pod, because=why).limit
                 if limit is Limit.TOTAL:

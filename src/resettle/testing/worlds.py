@@ -69,7 +69,7 @@ class Planned:
     @property
     def errors(self) -> list[str]:
         """What plugins failed with."""
-        return [run.error for run in self.plan.errors]
+        return list(self.plan.errors)
 
 
 def plan(

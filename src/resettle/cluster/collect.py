@@ -1,0 +1,119 @@
+"""Objects gathered one by one, from files or from an API server, until they make a snapshot."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from mmap import mmap
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from resettle.errors import InputError, PluginError
+from resettle.framework.plugin import Kind
+from resettle.model import wire
+from resettle.model.decode import Decoder
+from resettle.model.snapshot import Snapshot
+
+Bytes = bytes | mmap | Raw
+
+
+class Collection:
+    """What has been read so far, in the model's own terms; equal parts are held once."""
+
+    def __init__(self, kinds: Iterable[Kind] = ()) -> None:
+        decoder = Decoder()
+        self._models: dict[str, Any] = {
+            "Node": decoder.node,
+            "Pod": decoder.pod,
+            "Namespace": decoder.namespace,
+            "PriorityClass": decoder.priority_class,
+            "PodDisruptionBudget": decoder.budget,
+            "PersistentVolumeClaim": decoder.claim,
+        }
+        self._structs: dict[str, type[Struct]] = dict(wire.KINDS)
+        self._own_kinds: list[str] = []
+        for kind in kinds:
+            if self._structs.setdefault(kind.name, kind.struct) is not kind.struct:
+                raise PluginError(
+                    f"two structs are declared for the kind `{kind.name}`; plugins that read one "
+                    "kind must share a struct, and resettle's own kinds are in the snapshot already"
+                )
+            self._own_kinds.append(kind.name)
+        self._wire = {name: msgspec.json.Decoder(struct) for name, struct in self._structs.items()}
+        self._objects: dict[str, list[Any]] = {name: [] for name in self._structs}
+        self._sources: dict[str, list[tuple[int, str]]] = {name: [] for name in self._structs}
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds it can take."""
+        return frozenset(self._structs)
+
+    def begin(self, source: str) -> None:
+        """Names where the objects that follow come from."""
+        for kind, objects in self._objects.items():
+            self._sources[kind].append((len(objects), source))
+
+    def add(self, kind: str, content: Bytes, place: str) -> None:
+        """Takes one object as the bytes of its JSON."""
+        try:
+            item = self._wire[kind].decode(content)
+        except msgspec.ValidationError as error:
+            raise InputError(f"{place} is not a {kind} as Kubernetes writes it: {error}") from None
+        self.take(kind, item, place)
+
+    def take(self, kind: str, item: Any, place: str) -> None:
+        """Takes one object as it came off the wire."""
+        if kind in self._models:
+            item = self._modelled(kind, item, place)
+        self._objects[kind].append(item)
+
+    def _modelled(self, kind: str, item: Any, place: str) -> Any:
+        meta = item.metadata
+        if not meta.name:
+            raise InputError(f"{place} is a {kind} without `metadata.name`")
+        try:
+            return self._models[kind](item)
+        except (InputError, msgspec.ValidationError) as error:
+            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+            raise InputError(f"{place}, {kind} {key}: {error}") from None
+
+    def snapshot(
+        self, at: datetime, history: Mapping[tuple[str, str], Any] | None = None
+    ) -> Snapshot:
+        """The cluster as read, stamped with a time; an object that came twice is an error."""
+        self._check_names()
+        objects = self._objects
+        return Snapshot.of(
+            nodes=objects["Node"],
+            pods=objects["Pod"],
+            taken_at=at,
+            namespaces=objects["Namespace"],
+            priority_classes=objects["PriorityClass"],
+            budgets=objects["PodDisruptionBudget"],
+            claims=objects["PersistentVolumeClaim"],
+            others={
+                name: tuple(sorted(objects[name], key=msgspec.json.encode))
+                for name in sorted(self._own_kinds)
+            },
+            history=history,
+        )
+
+    def _check_names(self) -> None:
+        for kind in self._models:
+            seen: dict[tuple[str, str], int] = {}
+            for i, item in enumerate(self._objects[kind]):
+                name = (getattr(item, "namespace", ""), item.name)
+                first = seen.setdefault(name, i)
+                if first != i:
+                    where = sorted({self._source(kind, first), self._source(kind, i)})
+                    key = "/".join(filter(None, name))
+                    raise InputError(
+                        f"{kind} {key} is there twice, in {' and in '.join(where)}; keep only one"
+                    )
+
+    def _source(self, kind: str, index: int) -> str:
+        sources = self._sources[kind]
+        return sources[bisect_right(sources, index, key=lambda it: it[0]) - 1][1]

@@ -1,0 +1,91 @@
+"""The installed command in a process of its own, and small clusters to give it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+LOPSIDED = ROOT / "examples" / "lopsided"
+TRANSCRIPTS = Path(__file__).parent / "transcripts"
+NOW = "2026-01-31T12:00:00Z"
+
+RESETTLE = (sys.executable, "-m", "resettle")
+ASK_FOR = "kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc -A -o json"
+
+HEAD = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\n"
+LIFETIME = f"""{HEAD}profiles:
+  - name: main
+    pluginConfig:
+      - name: PodLifeTime
+        args: {{maxPodLifeTimeSeconds: 3600}}
+    plugins:
+      deschedule:
+        enabled: [PodLifeTime]
+"""
+
+
+class Done(NamedTuple):
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+def surroundings(**more: str) -> dict[str, str]:
+    """An environment of which only the named things differ from one machine to the next."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    plain = {"COLUMNS": "80", "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+    return {**kept, **plain, "PYTHONDONTWRITEBYTECODE": "1", **more}
+
+
+def resettle(
+    *words: str | Path, cwd: Path, stdin: bytes = b"", env: Mapping[str, str] | None = None
+) -> Done:
+    """Runs the command to its end."""
+    done = subprocess.run(
+        [*RESETTLE, *map(str, words)],
+        cwd=cwd,
+        env=surroundings(**(env or {})),
+        input=stdin,
+        capture_output=True,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def transcript(name: str) -> str:
+    """What the command is known to print."""
+    return (TRANSCRIPTS / name).read_text(encoding="utf-8")
+
+
+def lopsided_objects() -> list[dict[str, Any]]:
+    """The objects of the bundled cluster."""
+    listed = yaml.safe_load((LOPSIDED / "cluster.yaml").read_text(encoding="utf-8"))
+    items: list[dict[str, Any]] = listed["items"]
+    return items
+
+
+def listing(objects: list[dict[str, Any]], kind: str = "List") -> bytes:
+    """Objects as `kubectl get -o json` writes them."""
+    return json.dumps({"apiVersion": "v1", "kind": kind, "items": objects}).encode()
+
+
+def documents(objects: list[dict[str, Any]]) -> bytes:
+    """Objects as many YAML documents in one file."""
+    return yaml.safe_dump_all(objects).encode()
+
+
+def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Writes the files into the folder, and folders for them."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)

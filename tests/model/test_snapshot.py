@@ -1,0 +1,98 @@
+"""A snapshot: which nodes a cycle works on, which pods lie where, always in one order."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from resettle.model.pod import by_priority
+from resettle.model.selector import parse_selector
+from resettle.model.semantics import PARITY
+from resettle.testing import NodeBuilder, World, cluster, node, pod
+
+NODES = [
+    node("n1", labels={"pool": "blue"}),
+    node("n2", labels={"pool": "red"}),
+    node("n3", labels={"pool": "blue"}, ready=False),
+    node("n4", labels={"pool": "blue"}, ready=None),
+    node("n5", labels={"pool": "blue"}, cordoned=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("selector", "names"),
+    [
+        pytest.param("", ["n1", "n2", "n4", "n5"], id="every ready node, cordoned or not"),
+        pytest.param("pool=blue", ["n1", "n4", "n5"], id="selected"),
+        pytest.param("pool!=blue", ["n2"], id="not selected"),
+        pytest.param("pool=green", [], id="none"),
+    ],
+)
+def test_a_cycle_works_on_ready_nodes_that_are_selected(selector: str, names: list[str]) -> None:
+    snapshot = cluster(*NODES).snapshot().read_as(PARITY, parse_selector(selector))
+
+    assert [it.name for it in snapshot.nodes] == names
+    assert [snapshot.node(f"n{i}") is not None for i in range(1, 6)] == [
+        f"n{i}" in names for i in range(1, 6)
+    ]
+
+
+def world() -> tuple[NodeBuilder, ...]:
+    return (
+        node("n1").holding(pod("a"), pod("b", phase="Succeeded"), pod("c", terminating=True)),
+        node("n2").holding(pod("d", phase="Failed"), pod("e", phase="Pending")),
+    )
+
+
+def test_pods_are_found_by_their_node() -> None:
+    snapshot = cluster(*world(), pod("f", phase="Pending")).snapshot()
+    first, second = snapshot.nodes
+
+    assert {it.name for it in snapshot.pods_on(first)} == {"a", "b", "c"}
+    assert {it.name for it in snapshot.pods_on(second)} == {"d", "e"}
+    assert {it.name for it in snapshot.active_on(first)} == {"a", "c"}
+    assert {it.name for it in snapshot.active_on(second)} == {"e"}
+    assert len(snapshot.pods) == 6
+
+
+def test_a_pod_on_a_node_that_is_not_there_is_a_stray() -> None:
+    snapshot = cluster(*world(), pod("lost", spec={"nodeName": "n9"}), pod("new")).snapshot()
+
+    assert [it.name for it in snapshot.strays] == ["lost"]
+
+
+def test_the_order_of_listing_never_shows() -> None:
+    objects = cluster(*world()).objects
+    orders = [
+        [it.key for it in World(shuffled).snapshot().pods]
+        for shuffled in itertools.islice(itertools.permutations(objects), 0, None, 500)
+    ]
+
+    assert len(orders) > 5
+    assert all(order == orders[0] for order in orders)
+
+
+def test_requests_of_unfinished_pods_add_up_on_each_node() -> None:
+    snapshot = cluster(
+        node("n1").holding(
+            pod("a", cpu="1", memory="1Gi"),
+            pod("b", cpu="500m", terminating=True),
+            pod("c", cpu="9", phase="Succeeded"),
+        ),
+    ).snapshot()
+    (only,) = snapshot.nodes
+
+    used = snapshot.requested(only)
+
+    assert used == {"cpu": 1_500_000_000, "memory": 2**30 * 10**9, "pods": 2 * 10**9}
+
+
+def test_pods_without_a_priority_are_less_important_than_any_other() -> None:
+    pods = cluster(
+        pod("none", priority=None), pod("negative", priority=-5), pod("zero", priority=0)
+    ).snapshot()
+
+    ranked = sorted(pods.pods, key=by_priority)
+
+    assert [it.name for it in ranked] == ["none", "negative", "zero"]
