@@ -16,6 +16,7 @@ from resettle.testing.objects import HOSTNAME, Object, merged
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+MIRROR = "kubernetes.io/config.mirror"
 NAMESPACES = ("default", "shop")
 APPS = ("web", "db")
 
@@ -36,18 +37,26 @@ def _few(*choices: Any, most: int = 2) -> st.SearchStrategy[list[Any]]:
     return st.lists(st.sampled_from(choices), max_size=most, unique_by=str)
 
 
+def _some(*parts: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Up to two of the parts, laid over one another."""
+    return _few(*parts).map(lambda chosen: {key: it[key] for it in chosen for key in it})
+
+
 # -- clusters --------------------------------------------------------------------------------------
 
 _NODES = st.fixed_dictionaries(
     {
-        "zone": one_of("a", "a", "b", "c", None),
+        "zone": one_of("a", "b", "b", "c", None),
         "labels": one_of({}, {"pool": "blue"}, {"pool": "red"}, {"pool": "blue", "rank": "7"}),
-        "taints": _few("gpu=yes:NoSchedule", "soft:PreferNoSchedule", "old:NoExecute", most=2),
-        "cordoned": one_of(False, False, False, True),
-        "ready": one_of(True, True, True, None, False),
-        "cpu": one_of("1", "2", "4"),
+        "taints": one_of(
+            *([], [], [], ["gpu=yes:NoSchedule"], ["soft:PreferNoSchedule"]),
+            ["gpu=yes:NoSchedule", "old:NoExecute"],
+        ),
+        "cordoned": one_of(*[False] * 6, True),
+        "ready": one_of(*[True] * 6, None, False),
+        "cpu": one_of("1", "4", "8"),
         "memory": one_of("1Gi", "4Gi"),
-        "pods": one_of(3, 8, 110),
+        "pods": one_of(8, 30, 110),
         "resources": one_of({}, {"vendor.example/gpu": "2"}),
     }
 )
@@ -79,6 +88,11 @@ _UNREADABLE = {
         }
     }
 }
+_TOLERATIONS = [
+    {"key": "gpu", "operator": "Exists"},
+    {"operator": "Exists", "effect": "NoExecute"},
+    {"key": "soft", "operator": "Equal", "value": ""},
+]
 _SPREADS = [
     spread(labels={"app": "web"}),
     spread(labels={"app": "web"}, key=HOSTNAME, nodeTaintsPolicy="Honor"),
@@ -86,38 +100,33 @@ _SPREADS = [
     spread(labels={"app": "db"}, matchLabelKeys=["version"]),
 ]
 
-_WORKLOADS = st.fixed_dictionaries(
+_PLAIN = st.fixed_dictionaries(
     {
         "namespace": one_of(*NAMESPACES),
-        "owner": one_of(
-            *("ReplicaSet/web", "ReplicaSet/web", "ReplicaSet/db", "Job/once", "DaemonSet/agent"),
-            *(["ReplicaSet/web", "ReplicaSet/db"], None),
-        ),
-        "labels": one_of(*({"app": app, "version": v} for app in APPS for v in "12"), {}),
-        "annotations": one_of(
-            *({}, {}, {}, {EVICT: ""}, {PREFER_NO_EVICTION: ""}),
-            {"kubernetes.io/config.mirror": "x"},
-        ),
-        "priority": one_of(0, 0, 7, -3, 1000, 2_000_000_000, None),
+        "owner": one_of("ReplicaSet/web", "ReplicaSet/db", "Job/once"),
+        "labels": one_of(*({"app": app, "version": v} for app in APPS for v in "12")),
+        "priority": one_of(0, 0, 7, -3, None),
         "cpu": one_of(None, "100m", "500m", "1500m"),
         "memory": one_of(None, "256Mi", "1Gi"),
-        "requests": one_of({}, {}, {"vendor.example/gpu": "1"}),
-        "tolerations": _few(
-            {"key": "gpu", "operator": "Exists"},
-            {"operator": "Exists", "effect": "NoExecute"},
-            {"key": "soft", "operator": "Equal", "value": ""},
-        ),
-        "node_selector": one_of(None, None, None, {"pool": "blue"}, {"pool": "none"}),
-        "affinity": one_of(None, None, _REQUIRED, _PREFERRED, _UNREADABLE),
-        "away_from": one_of(None, None, {"app": "web"}, {"app": "db"}),
-        "spread": _few(*_SPREADS),
-        "volumes": one_of(
-            *([], [], []),
-            [{"name": "v", "emptyDir": {}}],
-            [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
-        ),
+        "spread": one_of([], *([rule] for rule in _SPREADS), _SPREADS[:2], _SPREADS[2:]),
     }
 )
+_ODD = one_of(
+    *[{}] * 12,
+    *({"annotations": {mark: ""}} for mark in (EVICT, PREFER_NO_EVICTION, MIRROR)),
+    *({"owner": owner} for owner in (["ReplicaSet/web", "ReplicaSet/db"], "DaemonSet/agent", None)),
+    *({"priority": priority} for priority in (1000, 2_000_000_000)),
+    *({"tolerations": [it]} for it in _TOLERATIONS),
+    {"tolerations": _TOLERATIONS},
+    *({"node_selector": {"pool": pool}} for pool in ("blue", "none")),
+    *({"affinity": wish} for wish in (_REQUIRED, _PREFERRED, _UNREADABLE)),
+    *({"away_from": {"app": app}} for app in APPS),
+    {"requests": {"vendor.example/gpu": "1"}},
+    {"labels": {}},
+    {"volumes": [{"name": "v", "emptyDir": {}}]},
+    {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+)
+_WORKLOADS = st.tuples(_PLAIN, _ODD).map(lambda parts: {**parts[0], **parts[1]})
 _UNREADY = {"conditions": [{"type": "Ready", "status": "False"}]}
 _WAITING = {
     "containerStatuses": [
@@ -127,10 +136,10 @@ _WAITING = {
 _PODS = st.fixed_dictionaries(
     {
         "age": one_of("30s", "10m", "2h", "2h", "3d", "-5m"),
-        "phase": one_of(*["Running"] * 5, "Pending", "Failed", "Succeeded", "Unknown"),
+        "phase": one_of(*["Running"] * 12, "Pending", "Failed", "Succeeded", "Unknown"),
         "restarts": one_of(0, 0, 1, 5),
-        "terminating": one_of(*[False] * 7, True),
-        "status": one_of(*[{}] * 4, _UNREADY, _WAITING),
+        "terminating": one_of(*[False] * 12, True),
+        "status": one_of(*[{}] * 8, _UNREADY, _WAITING),
     }
 )
 _BUDGETS = st.fixed_dictionaries(
@@ -153,12 +162,12 @@ _SURROUNDINGS = [
 @st.composite
 def clusters(draw: st.DrawFn) -> list[Object]:
     """The objects of a small cluster, as the API would list them."""
-    nodes = draw(st.lists(_NODES, min_size=1, max_size=5))
+    nodes = draw(st.lists(_NODES, min_size=2, max_size=5))
     names = [f"n{i}" for i in range(len(nodes))]
     objects = [node(name, **it).node for name, it in zip(names, nodes, strict=True)]
-    makes = draw(st.lists(_WORKLOADS, min_size=1, max_size=4))
-    rows = st.tuples(one_of(*makes), one_of(*names, *names, *names, "gone", ""), _PODS)
-    for i, (make, home, more) in enumerate(draw(st.lists(rows, max_size=16))):
+    makes = draw(st.lists(_WORKLOADS, min_size=2, max_size=4))
+    rows = st.tuples(one_of(*makes), one_of(*names * 2, *[names[0]] * 5, "gone", ""), _PODS)
+    for i, (make, home, more) in enumerate(draw(st.lists(rows, min_size=8, max_size=20))):
         built = pod(f"p{i}", **make, **more)
         objects.append(merged(built, {"spec": {"nodeName": home}}) if home else built)
     for i, it in enumerate(draw(st.lists(_BUDGETS, max_size=3))):
@@ -207,30 +216,24 @@ BALANCE: Mapping[str, tuple[dict[str, Any], ...]] = {
 _UNSELECTING = ("RemoveDuplicates", "LowNodeUtilization", "HighNodeUtilization")
 SORTERS = ("AgeSort", "PrioritySort", "UtilizationSort", "DeletionCostSort")
 
-_EVICTORS = st.fixed_dictionaries(
-    {},
-    optional={
-        "nodeFit": st.booleans(),
-        "minReplicas": one_of(0, 2, 3),
-        "minPodAge": one_of("5m", "1h"),
-        "noEvictionPolicy": one_of("Preferred", "Mandatory"),
-        "priorityThreshold": one_of({"value": 5}, {"name": "high"}),
-        "namespaceLabelSelector": one_of({"matchLabels": {"team": "blue"}}, {}),
-        "podProtections": one_of(
-            {"defaultDisabled": ["PodsWithLocalStorage", "FailedBarePods"]},
-            {"extraEnabled": ["PodsWithPVC"]},
-            {"extraEnabled": ["PodsWithoutPDB"], "defaultDisabled": ["SystemCriticalPods"]},
-        ),
-    },
+_EVICTORS = _some(
+    {"nodeFit": True},
+    {"minReplicas": 3},
+    {"minPodAge": "5m"},
+    {"noEvictionPolicy": "Mandatory"},
+    {"priorityThreshold": {"value": 5}},
+    {"priorityThreshold": {"name": "high"}},
+    {"namespaceLabelSelector": {"matchLabels": {"team": "blue"}}},
+    {"labelSelector": {"matchLabels": {"version": "1"}}},
+    {"podProtections": {"defaultDisabled": ["PodsWithLocalStorage", "FailedBarePods"]}},
+    {"podProtections": {"extraEnabled": ["PodsWithPVC"], "defaultDisabled": ["DaemonSetPods"]}},
+    {"podProtections": {"extraEnabled": ["PodsWithoutPDB"]}},
 )
-_LIMITS = st.fixed_dictionaries(
-    {},
-    optional={
-        "maxNoOfPodsToEvictTotal": st.integers(0, 6),
-        "maxNoOfPodsToEvictPerNode": st.integers(0, 3),
-        "maxNoOfPodsToEvictPerNamespace": st.integers(0, 4),
-        "nodeSelector": one_of("pool!=red", "pool"),
-    },
+_LIMITS = _some(
+    *({"maxNoOfPodsToEvictTotal": n} for n in (0, 2, 5)),
+    *({"maxNoOfPodsToEvictPerNode": n} for n in (1, 2)),
+    *({"maxNoOfPodsToEvictPerNamespace": n} for n in (1, 3)),
+    *({"nodeSelector": selector} for selector in ("pool!=red", "pool")),
 )
 
 
@@ -238,8 +241,8 @@ _LIMITS = st.fixed_dictionaries(
 def profiles(draw: st.DrawFn, name: str, *, improved: bool) -> dict[str, Any]:
     """A profile of several strategies, with sorters where these work."""
     enabled = {
-        "deschedule": draw(st.lists(one_of(*DESCHEDULE), max_size=3, unique=True)),
-        "balance": draw(st.lists(one_of(*BALANCE), max_size=3, unique=True)),
+        "deschedule": draw(st.lists(one_of(*DESCHEDULE), min_size=1, max_size=3, unique=True)),
+        "balance": draw(st.lists(one_of(*BALANCE), min_size=1, max_size=3, unique=True)),
     }
     config = [{"name": "DefaultEvictor", "args": draw(_EVICTORS)}]
     for strategy in (*enabled["deschedule"], *enabled["balance"]):

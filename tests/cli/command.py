@@ -48,14 +48,15 @@ def surroundings(**more: str) -> dict[str, str]:
 
 
 def resettle(
-    *words: str | Path, cwd: Path, stdin: bytes = b"", env: Mapping[str, str] | None = None
+    *words: str | Path, cwd: Path, stdin: bytes = b"", pass_fds: tuple[int, ...] = ()
 ) -> Done:
     """Runs the command to its end."""
     done = subprocess.run(
         [*RESETTLE, *map(str, words)],
         cwd=cwd,
-        env=surroundings(**(env or {})),
+        env=surroundings(),
         input=stdin,
+        pass_fds=pass_fds,
         capture_output=True,
         check=False,
     )

@@ -171,20 +171,29 @@ def test_only_pods_of_the_very_node_conflict_not_those_of_its_zone() -> None:
     assert takers(world) == {"n2"}
 
 
+def database(name: str, namespace: str, phase: str = "Running") -> Object:
+    return pod(name, namespace=namespace, phase=phase, labels={"app": "db"})
+
+
 @pytest.mark.parametrize(
-    ("names", "takes"),
+    ("there", "takes"),
     [
-        pytest.param(["it"], True, id="one namesake"),
-        pytest.param(["it", "it"], True, id="namesakes in two namespaces"),
-        pytest.param(["it", "db"], False, id="a namesake and another"),
+        pytest.param([database("it", "x")], True, id="one namesake"),
+        pytest.param(
+            [database("it", "x"), database("it", "y")], True, id="namesakes in two namespaces"
+        ),
+        pytest.param(
+            [database("it", "x"), database("db", "y")], False, id="a namesake and another"
+        ),
+        pytest.param(
+            [database("it", "x", "Failed"), database("db", "y")],
+            False,
+            id="a finished namesake and another",
+        ),
     ],
 )
-def test_no_number_of_namesakes_makes_a_neighbour(names: list[str], takes: bool) -> None:
-    dbs = [
-        pod(name, namespace=space, labels={"app": "db"})
-        for space, name in zip("xy", names, strict=False)
-    ]
-    other = node("n2").holding(*dbs)
+def test_no_number_of_namesakes_makes_a_neighbour(there: list[Object], takes: bool) -> None:
+    other = node("n2").holding(*there)
 
     assert fits(other, affinity=away(DB, namespaces=["x", "y"])) is takes
 

@@ -16,9 +16,9 @@ Object = dict[str, Any]
 PVC = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 
 PROTECTED = [
-    pytest.param({"owner": "DaemonSet/agent"}, {}, "daemon-set", id="of a DaemonSet"),
+    pytest.param({"owner": "DaemonSet/logs"}, {}, "daemon-set", id="of a DaemonSet"),
     pytest.param(
-        {"owner": ["ReplicaSet/web", "DaemonSet/agent"]},
+        {"owner": ["ReplicaSet/web", "DaemonSet/logs"]},
         {},
         "daemon-set",
         id="of a DaemonSet among other owners",

@@ -213,6 +213,14 @@ def test_the_sort_of_a_profile_takes_the_place_of_the_strategy_s_own(strategy: s
 
 
 @pytest.mark.parametrize("strategy", ["PodLifeTime", "RemovePodsHavingTooManyRestarts"])
+def test_what_a_sort_leaves_undecided_falls_to_the_strategy_s_own_order(strategy: str) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    pods = [pod(name, age=f"{9 - i}h", restarts=90 - i) for i, name in enumerate(names)]
+
+    assert order(pods, strategy=strategy, sort=["PrioritySort"]) == names
+
+
+@pytest.mark.parametrize("strategy", ["PodLifeTime", "RemovePodsHavingTooManyRestarts"])
 def test_the_pre_sort_of_a_profile_only_breaks_the_ties_of_the_strategy_s_own(
     strategy: str,
 ) -> None:
