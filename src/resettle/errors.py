@@ -1,9 +1,13 @@
 """Every error a person can meet, each leaf a different thing to do about it.
 
     ResettleError
-    ├── InputError     mend the file or the flag that the message names
-    ├── PolicyError    edit the policy; carries every problem found, each with its place
-    └── PluginError    two packages claim one name, or a plugin is not what it says
+    ├── InputError          mend the file or the flag that the message names
+    ├── PolicyError         edit the policy; carries every problem found, each with its place
+    ├── PluginError         two packages claim one name, or a plugin is not what it says
+    └── ClusterError        the cluster said no, or nothing at all
+        ├── ClusterUnreachable  look at the address and the network, or wait
+        ├── Unauthorized        renew the credentials
+        └── Forbidden           grant the verb that the message names
 
 Expected refusals are values (`framework.verdict.Refusal`), never exceptions.
 """
@@ -37,3 +41,19 @@ class PolicyError(ResettleError):
 
 class PluginError(ResettleError):
     """The set of plugins does not hold together."""
+
+
+class ClusterError(ResettleError):
+    """The API server gave no answer that can be used."""
+
+
+class ClusterUnreachable(ClusterError):
+    """Nobody answers at the address, or not in time."""
+
+
+class Unauthorized(ClusterError):
+    """The API server does not know who is asking."""
+
+
+class Forbidden(ClusterError):
+    """Whoever is asking may not do so; the text names the verb and the resource."""

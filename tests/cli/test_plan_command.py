@@ -197,7 +197,7 @@ LOST = [
             LIFETIME,
             "Nothing would move of 0 pods on 0 nodes: no node is ready and selected; "
             "moving pods takes at least two.",
-            ["the dump holds no nodes", "the dump holds no pods"],
+            ["there are no nodes", "there are no pods"],
             id="an empty cluster",
         ),
         pytest.param(
@@ -221,7 +221,7 @@ LOST = [
             LIFETIME,
             "Nothing would move of 2 pods on 2 nodes: no plugin found a pod to move.",
             [
-                "2 pods are on nodes that the dump does not hold (gone); "
+                "2 pods are on nodes that are not listed (gone); "
                 "they count as replicas and stay where they are"
             ],
             id="pods on a node that is not listed",

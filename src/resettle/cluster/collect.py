@@ -51,6 +51,10 @@ class Collection:
         """The kinds it can take."""
         return frozenset(self._structs)
 
+    def struct(self, kind: str) -> type[Struct]:
+        """The struct its objects come off the wire as."""
+        return self._structs[kind]
+
     def begin(self, source: str) -> None:
         """Names where the objects that follow come from."""
         for kind, objects in self._objects.items():

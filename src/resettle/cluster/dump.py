@@ -51,7 +51,7 @@ class Dump:
     """Objects read so far, from any number of sources."""
 
     def __init__(self, kinds: Iterable[Kind] = ()) -> None:
-        self._collection = Collection(kinds)
+        self.collection = Collection(kinds)
         self.unread: Counter[str] = Counter()
 
     def read(self, sources: Iterable[str]) -> None:
@@ -62,7 +62,7 @@ class Dump:
 
     def add(self, content: bytes | mmap.mmap, name: str) -> None:
         """Adds what a file holds."""
-        self._collection.begin(name)
+        self.collection.begin(name)
         count = 0
         for document in _documents(content, name):
             count += 1
@@ -74,7 +74,7 @@ class Dump:
         self, at: datetime, history: Mapping[tuple[str, str], Any] | None = None
     ) -> Snapshot:
         """The cluster as read, stamped with a time."""
-        return self._collection.snapshot(at, history)
+        return self.collection.snapshot(at, history)
 
     def _add_document(self, content: Bytes, name: str) -> None:
         document = _decoded(content, name)
@@ -85,12 +85,12 @@ class Dump:
         kind = document.kind.removesuffix("List")
         for i, item in enumerate(document.items):
             place = f"{name}: items[{i}]"
-            known = kind in self._collection.kinds
+            known = kind in self.collection.kinds
             self._add_object(item, place, kind if known else _decoded(item, place).kind or kind)
 
     def _add_object(self, content: Bytes, place: str, kind: str) -> None:
-        if kind in self._collection.kinds:
-            self._collection.add(kind, content, place)
+        if kind in self.collection.kinds:
+            self.collection.add(kind, content, place)
         elif kind in UNREAD:
             self.unread[kind] += 1
         elif not kind:
@@ -98,7 +98,7 @@ class Dump:
         else:
             raise InputError(
                 f"{place} is of the unknown kind `{kind}` "
-                f"({did_you_mean(kind, self._collection.kinds)}); leave it out, or {_MAKE_ONE}"
+                f"({did_you_mean(kind, self.collection.kinds)}); leave it out, or {_MAKE_ONE}"
             )
 
 

@@ -6,7 +6,8 @@ costs its own remaining proposals and nothing else: the others still run, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from msgspec import Struct
@@ -57,8 +58,17 @@ class Descheduler(Struct, frozen=True, kw_only=True):
         )
         return tuple(dict.fromkeys(said))
 
-    def draw_plan(self, snapshot: Snapshot, *, watching: Iterable[str] = ()) -> Plan:
-        """What a cycle would do; notes are kept for the pods and nodes being watched."""
+    def draw_plan(
+        self,
+        snapshot: Snapshot,
+        *,
+        watching: Iterable[str] = (),
+        phase: Callable[[str], AbstractContextManager[object]] = nullcontext,
+    ) -> Plan:
+        """What a cycle would do; notes are kept for the pods and nodes being watched.
+
+        `phase` is entered around each plugin's turn: a way to time it from outside.
+        """
         snapshot = snapshot.read_as(self.semantics, self.node_selector)
         self._check_needs(snapshot)
         nodes = len(snapshot.nodes)
@@ -73,7 +83,8 @@ class Descheduler(Struct, frozen=True, kw_only=True):
             for profile in self.profiles:
                 for instance in getattr(profile, point):
                     draft = Draft(profile, instance.name, snapshot, books, watched)
-                    runs.append(_turn(instance, snapshot, draft))
+                    with phase(instance.name):
+                        runs.append(_turn(instance, snapshot, draft))
                     notes.extend(draft.notes)
                     # A turn that failed has nothing to say: what was known before stays known.
                     memory = draft.recall() if runs[-1].error else draft.memory

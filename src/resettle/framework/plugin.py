@@ -40,6 +40,8 @@ class Kind(Struct, frozen=True):
 
     name: str
     struct: type[Struct]
+    path: str = ""
+    """Where an API server lists it, such as `/apis/example.com/v1/widgets`."""
 
 
 def _nothing(args: Any) -> frozenset[str]:

@@ -81,15 +81,14 @@ class Fit:
         near = self._near(selector, namespaces)
         nodes = near.nodes
         # Pods are told apart by name alone, so a namesake is no conflict, be it the pod itself.
+        namesakes: dict[str, int] = {}
         for namespace in dict.fromkeys(namespaces):
-            namesake = self._pod_named(namespace, pod.name)
-            if (
-                namesake is not None
-                and not namesake.finished
-                and near.per_node.get(namesake.node) == 1
-                and selector.matches(namesake.labels)
-            ):
-                nodes &= ~self._fleet.only(namesake.node)
+            other = self._pod_named(namespace, pod.name)
+            if other is not None and not other.finished and selector.matches(other.labels):
+                namesakes[other.node] = namesakes.get(other.node, 0) + 1
+        for name, count in namesakes.items():
+            if near.per_node.get(name) == count:
+                nodes &= ~self._fleet.only(name)
         return nodes & self._fleet.having(term.topology_key)
 
     def _near(self, selector: Selector, namespaces: tuple[str, ...]) -> Neighbours:

@@ -1,0 +1,170 @@
+"""The pages keep their word: commands print what is shown, nothing is missing, links lead on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resettle.cli.main import parser
+from resettle.cli.render import plan_document
+from resettle.framework.codes import REASONS
+from resettle.testing import cluster, node, plan, pod
+
+from .reference import DOCS, IN_TREE, ROOT, refusal_codes, stopped_codes
+
+PAGES = ("plugins.md", "plans.md", "concepts.md", "troubleshooting.md")
+BLOCK = re.compile(r"^```(\w+)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
+each_page = pytest.mark.parametrize("page", PAGES)
+
+
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def first_column(page: str, heading: str) -> set[str]:
+    """What stands in backticks in the first cells of a section's table."""
+    (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", text_of(page), re.M | re.S)
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
+    return {code for cell in cells for code in re.findall(r"`([^`]+)`", cell)}
+
+
+# -- codes ---------------------------------------------------------------------------------------
+
+
+def test_every_refusal_in_the_source_has_its_reason_and_every_reason_a_refusal() -> None:
+    assert refusal_codes() == set(REASONS)
+
+
+def test_the_page_lists_exactly_the_refusals_there_are() -> None:
+    assert first_column("plans.md", "Why a pod stays") == set(REASONS)
+
+
+def test_the_page_lists_exactly_the_ways_to_stop_there_are() -> None:
+    assert first_column("plans.md", "Why a plugin stops") == stopped_codes()
+
+
+# -- the plan as JSON, and the command line ------------------------------------------------------
+
+
+def paths(value: Any, prefix: str = "") -> Iterator[str]:
+    """Every key of a document, those of its parts too."""
+    if isinstance(value, list):
+        for item in value:
+            yield from paths(item, f"{prefix}[]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            path = f"{prefix}.{key}".lstrip(".")
+            yield path
+            if key != "refused":  # its keys are codes
+                yield from paths(item, path)
+
+
+@pytest.mark.parametrize(
+    ("world", "args"),
+    [
+        pytest.param(
+            cluster(node("n1").holding(pod("a"), pod("b", owner=None)), node("n2")),
+            {"maxPodLifeTimeSeconds": 60},
+            id="with moves and refusals",
+        ),
+        pytest.param(
+            cluster(node("n1").holding(pod("a")), node("n2")),
+            {"maxPodLifeTimeSeconds": 10**9},
+            id="with a plugin that stopped",
+        ),
+        pytest.param(cluster(node("n1")), {"maxPodLifeTimeSeconds": 60}, id="skipped"),
+    ],
+)
+def test_every_key_of_a_plan_is_explained(world: Any, args: dict[str, Any]) -> None:
+    drawn = plan(IN_TREE["PodLifeTime"], world, **args).plan
+    document = json.loads(json.dumps(plan_document(drawn)))
+    explained = first_column("plans.md", "For programs")
+
+    found = {
+        path for path in paths(document) if not any(p.startswith(path + ".") for p in explained)
+    }
+    assert found <= explained
+
+
+def test_every_flag_of_the_command_is_explained() -> None:
+    (commands,) = (action for action in parser()._actions if action.choices)
+    assert isinstance(commands.choices, dict)
+    flags = {action.option_strings[0] for action in commands.choices["plan"]._actions} - {"-h"}
+
+    assert flags == first_column("plans.md", "What goes in")
+
+
+# -- what the pages show -------------------------------------------------------------------------
+
+
+def shown(page: str) -> list[tuple[str, str]]:
+    """Commands with what the page says they print."""
+    bodies = [body for kind, _, body in BLOCK.findall(text_of(page)) if kind == "console"]
+    turns = [turn for body in bodies for turn in re.split(r"^\$ ", body, flags=re.M)[1:]]
+    return [(command, printed) for command, _, printed in (t.partition("\n") for t in turns)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, page: str) -> Path:
+    """The bundled cluster and policy, and the files that the page spells out."""
+    for name in ("cluster.yaml", "policy.yaml"):
+        shutil.copy(ROOT / "examples" / "lopsided" / name, tmp_path)
+    for _, title, body in BLOCK.findall(text_of(page)):
+        if title:
+            (tmp_path / title).write_text(body, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if shown(page)])
+def test_commands_print_what_the_page_shows(page: str, folder: Path) -> None:
+    python = f'"{sys.executable}"'
+    named = f'resettle() {{ {python} -m resettle "$@"; }}\npython() {{ {python} "$@"; }}\n'
+    env = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
+
+    printed = [
+        subprocess.run(
+            named + command,
+            shell=True,
+            cwd=folder,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            check=False,
+        ).stdout
+        for command, _ in shown(page)
+    ]
+
+    assert printed == [expected for _, expected in shown(page)]
+
+
+def slugs(path: Path) -> set[str]:
+    """The anchors of a page's headings, as code hosts make them."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.M)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+@each_page
+def test_links_lead_somewhere(page: str) -> None:
+    links = LINK.findall(text_of(page))
+    lost = [
+        (name, anchor)
+        for name, anchor in links
+        if not (DOCS / (name or page)).is_file()
+        or (anchor and anchor not in slugs(DOCS / (name or page)))
+    ]
+
+    assert links
+    assert lost == []
