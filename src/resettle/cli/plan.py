@@ -29,7 +29,8 @@ examples:
   $ resettle plan --cluster dumps/ --policy policy.yaml --now 2026-01-31T12:00:00Z -o json
 
 exit codes:
-  0 a plan was drawn, be it an empty one; 1 it could not be; 2 the command was asked wrongly
+  0 a plan was drawn, be it an empty one; 1 it could not be, or a plugin failed;
+  2 the command was asked wrongly
 """
 
 
@@ -99,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     with watch.phase("snapshot"):
         snapshot = collection.snapshot(now)
         del collection
-    for remark in remarks(descheduler, skipped, snapshot):
+    for remark in remarks(descheduler, skipped, snapshot, from_dump=bool(arguments.cluster)):
         print(f"note: {remark}", file=sys.stderr)
     plan = descheduler.draw_plan(snapshot, phase=watch.phase)
     with watch.phase("print"):
@@ -162,7 +163,11 @@ def instant(text: str | None) -> datetime:
 
 
 def remarks(
-    descheduler: Descheduler, skipped: Mapping[str, int], snapshot: Snapshot
+    descheduler: Descheduler,
+    skipped: Mapping[str, int],
+    snapshot: Snapshot,
+    *,
+    from_dump: bool,
 ) -> Iterator[str]:
     """What is unusual about the input, though it can be planned with."""
     yield from descheduler.cautions
@@ -177,8 +182,10 @@ def remarks(
         nodes = sorted({pod.node for pod in snapshot.strays})
         names = ", ".join(nodes[:3]) + (", …" if len(nodes) > 3 else "")
         yield (
-            f"{len(snapshot.strays)} pods are on nodes that are not listed ({names}); "
-            "they count as replicas and stay where they are"
+            f"pods on nodes that are not listed ({names}) count as replicas "
+            f"and stay where they are: {len(snapshot.strays)}"
         )
+    if from_dump and not snapshot.budgets:
+        yield "the dump holds no disruption budgets, so the plan reckons with none"
     if not descheduler.profiles:
         yield "the policy has no profiles, so nothing is looked for"

@@ -64,8 +64,10 @@ class Collection:
         """Takes one object as the bytes of its JSON."""
         try:
             item = self._wire[kind].decode(content)
-        except msgspec.ValidationError as error:
-            raise InputError(f"{place} is not a {kind} as Kubernetes writes it: {error}") from None
+        except (msgspec.ValidationError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{place} is not a {kind} as Kubernetes writes it: {error}; mend it or leave it out"
+            ) from None
         self.take(kind, item, place)
 
     def take(self, kind: str, item: Any, place: str) -> None:

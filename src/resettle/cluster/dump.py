@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import mmap
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -42,6 +43,7 @@ UNREAD = frozenset(
     ValidatingWebhookConfiguration VolumeAttachment""".split()
 )
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _document = msgspec.json.Decoder(wire.Document)
 _DUMP_ENDINGS = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -63,10 +65,17 @@ class Dump:
     def add(self, content: bytes | mmap.mmap, name: str) -> None:
         """Adds what a file holds."""
         self.collection.begin(name)
+        if content[:3] == _BYTE_ORDER_MARK:
+            content = content[3:]
+        start = content[:4096].lstrip()
+        if start[:1] in (b"{", b"[") and (document := _json_document(content, name)):
+            self._add_document(document, content, name)
+            return
         count = 0
-        for document in _documents(content, name):
+        for text in _yaml_documents(content, name):
             count += 1
-            self._add_document(document, name if count == 1 else f"{name}: document {count}")
+            place = name if count == 1 else f"{name}: document {count}"
+            self._add_document(_decoded(text, place), text, place)
         if not count:
             raise InputError(f"{name} is empty; {_MAKE_ONE}")
 
@@ -76,8 +85,7 @@ class Dump:
         """The cluster as read, stamped with a time."""
         return self.collection.snapshot(at, history)
 
-    def _add_document(self, content: Bytes, name: str) -> None:
-        document = _decoded(content, name)
+    def _add_document(self, document: wire.Document, content: Bytes, name: str) -> None:
         if document.items is None:
             self._add_object(content, name, document.kind)
             return
@@ -93,6 +101,8 @@ class Dump:
             self.collection.add(kind, content, place)
         elif kind in UNREAD:
             self.unread[kind] += 1
+        elif kind == "DeschedulerPolicy":
+            raise InputError(f"{place} is a policy; name it with --policy, not --cluster")
         elif not kind:
             raise InputError(f"{place} is not a Kubernetes object: it has no `kind`; {_MAKE_ONE}")
         else:
@@ -120,7 +130,7 @@ def _contents(source: str) -> Iterator[tuple[str, bytes | mmap.mmap]]:
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.is_file() and p.name.endswith(_DUMP_ENDINGS))
         if not files:
-            raise InputError(f"the folder {source} holds no .json or .yaml file")
+            raise InputError(f"the folder {source} holds no .json or .yaml file; {_MAKE_ONE}")
         for file in files:
             yield str(file), _content(file)
     else:
@@ -132,36 +142,26 @@ def _content(path: Path) -> bytes | mmap.mmap:
         if path.suffix == ".gz":
             return gzip.decompress(path.read_bytes())
         with path.open("rb") as file:
-            if not path.stat().st_size:
-                return b""
+            if not path.is_file() or not path.stat().st_size:
+                return file.read()
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise InputError(
             f"there is no file {path}; name a dump, a folder of dumps, or `-`"
         ) from None
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path} cannot be read: {reason}") from None
+        raise InputError(f"{path} cannot be read: {reason}; {_MAKE_ONE}") from None
 
 
-def _documents(content: bytes | mmap.mmap, name: str) -> Iterator[Bytes]:
-    """The documents of a file, as JSON."""
-    start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not start:
-        return
-    if start[:1] in (b"{", b"["):
-        try:
-            _document.decode(content)
-        except msgspec.ValidationError:
-            yield content
-            return
-        except msgspec.DecodeError as error:
-            if content.find(b"\n---") < 0:
-                raise InputError(f"{name} is not JSON: {error}") from None
-        else:
-            yield content
-            return
-    yield from _yaml_documents(content, name)
+def _json_document(content: bytes | mmap.mmap, name: str) -> wire.Document | None:
+    """The one JSON document a file holds, or None where it may be YAML after all."""
+    try:
+        return _decoded(content, name)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if content.find(b"\n---") >= 0:
+            return None
+        raise InputError(f"{name} is not JSON: {error}; {_MAKE_ONE}") from None
 
 
 def _yaml_documents(content: bytes | mmap.mmap, name: str) -> Iterator[bytes]:
@@ -172,6 +172,8 @@ def _yaml_documents(content: bytes | mmap.mmap, name: str) -> Iterator[bytes]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        raise InputError(f"{where} is not YAML: {error.problem or error.context}") from None
+        raise InputError(
+            f"{where} is not YAML: {error.problem or error.context}; {_MAKE_ONE}"
+        ) from None
     except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
-        raise InputError(f"{name} is not YAML: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{name} is not YAML: {str(error).splitlines()[0]}; {_MAKE_ONE}") from None

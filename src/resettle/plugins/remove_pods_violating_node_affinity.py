@@ -14,6 +14,7 @@ from resettle.framework.verdict import Stopped
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Node
 from resettle.model.pod import Pod, Spec
+from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
 from resettle.policy.args import SelectingArgs
@@ -105,4 +106,13 @@ def _sweep(question: Question, args: Args, snapshot: Snapshot, draft: Draft) -> 
     return None if found else NO_CANDIDATE
 
 
-PLUGIN = Plugin(name="RemovePodsViolatingNodeAffinity", args=Args, deschedule=deschedule)
+def cautions(args: Args, semantics: Semantics) -> Iterator[str]:
+    """Types that exist only as a slip of the pen."""
+    for kind in args.node_affinity_type:
+        if kind not in QUESTIONS:
+            yield f"`{kind}` is no type of node affinity and looks for nothing"
+
+
+PLUGIN = Plugin(
+    name="RemovePodsViolatingNodeAffinity", args=Args, deschedule=deschedule, cautions=cautions
+)
