@@ -4,26 +4,52 @@
 
 Pods look like real ones (about 5 KB each, managed fields and all) and come in workloads: DaemonSets
 on every node, many Deployments of very different sizes, StatefulSets, Jobs. Some are tied to pools,
-keep apart from their like, or ask to be spread; placement is skewed, so that there is work to do.
+keep apart from their like, or ask to be spread. Nodes fill unevenly and a few have only just
+joined, so that every strategy has work to do.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import IO
 
-Object = dict[str, Any]
-ZONES = ("zone-a", "zone-b", "zone-c")
-POOLS = ("general", "memory", "compute")
+from bench.templates import (
+    HOSTNAME,
+    POOL,
+    POOLS,
+    PRIORITIES,
+    ZONE,
+    ZONES,
+    Object,
+    Template,
+    container,
+    managed_fields,
+    pod_object,
+    required_nodes,
+    status,
+    token_volume,
+    tolerates,
+)
+
 DAEMON_SETS = 6
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
-POOL = "example.com/pool"
+NODES_PER_TEAM = 5
+NODE_CPU = 16_000
+NODE_PODS = 110
+LISTS = {
+    "Node": "v1",
+    "Pod": "v1",
+    "Namespace": "v1",
+    "PersistentVolumeClaim": "v1",
+    "PodDisruptionBudget": "policy/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+}
+"""The kinds of a generated cluster, and their API versions."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +61,26 @@ class Shape:
     anti_affinity: float = 0.10
     spread: float = 0.20
     node_affinity: float = 0.15
+    budgets: float = 0.10
     tainted_nodes: float = 0.03
-    skew: float = 1.6
+    new_nodes: float = 0.08
+    """Nodes that have only just joined: few pods have landed on them yet."""
+    skew: float = 4
     """How much likelier the first node is to be chosen than the last; 1 is even."""
     pods_per_template: int = 30
+    templates: int | None = None
+    """How many workloads there are besides DaemonSets, where pods_per_template should not say."""
+    namespaces: int | None = None
     seed: int = 753
+
+
+WORST = {
+    "own-template": {"pods_per_template": 1},
+    "one-template": {"templates": 1},
+    "many-spreads": {"templates": 1000, "namespaces": 1, "spread": 1.0},
+    "anti-affinity": {"anti_affinity": 1.0},
+}
+"""Clusters that are hard on a planner, by what is changed in the usual one."""
 
 
 @dataclass
@@ -49,11 +90,12 @@ class Workload:
     kind: str
     name: str
     namespace: str
-    uid: str
+    cpu: int
     labels: dict[str, str]
-    spec: Object
-    managed: list[Object] = field(default_factory=list)
+    running: Template
+    succeeded: Template
     made: int = 0
+    claims: list[str] = field(default_factory=list)
 
 
 class Generator:
@@ -63,6 +105,29 @@ class Generator:
         self.shape = shape
         self._lots = random.Random(shape.seed)
         self.names = [f"node-{i:05d}.cluster.example" for i in range(shape.nodes)]
+        self._weights = list(itertools.accumulate(self._weight(i) for i in range(shape.nodes)))
+        self._cpu_left = [NODE_CPU] * shape.nodes
+        self._room_left = [NODE_PODS] * shape.nodes
+        self._workloads: list[Workload] = []
+
+    def lists(self) -> Iterator[tuple[str, str]]:
+        """Every object of the cluster as its kind and its JSON, in the order of `LISTS`."""
+        for node in self.nodes():
+            yield "Node", compact(node)
+        for pod in self.pods():
+            yield "Pod", pod
+        teams = sorted({workload.namespace for workload in self._workloads} | {"default"})
+        for team in teams:
+            yield "Namespace", compact({"metadata": {"name": team, "labels": {"team": team}}})
+        for workload in self._workloads:
+            for claim in workload.claims:
+                yield "PersistentVolumeClaim", compact(_claim(claim, workload.namespace))
+        # Budgets that forbid nothing: the peer's dry run heeds none, and its plan would differ.
+        for workload in self._workloads:
+            if workload.kind == "Deployment" and self._lots.random() < self.shape.budgets:
+                yield "PodDisruptionBudget", compact(_budget(workload))
+        for name, value in PRIORITIES.items():
+            yield "PriorityClass", compact({"metadata": {"name": name}, "value": value})
 
     def nodes(self) -> Iterator[Object]:
         """All nodes, by name."""
@@ -71,32 +136,30 @@ class Generator:
             if self._lots.random() < self.shape.tainted_nodes:
                 taints.append({"key": "dedicated", "value": "batch", "effect": "NoSchedule"})
             offer = {
-                "cpu": "16",
+                "cpu": str(NODE_CPU // 1000),
                 "ephemeral-storage": "100Gi",
                 "hugepages-2Mi": "0",
                 "memory": "64Gi",
-                "pods": "110",
+                "pods": str(NODE_PODS),
             }
             yield {
-                "apiVersion": "v1",
-                "kind": "Node",
                 "metadata": {
                     "name": name,
                     "uid": self._uid(),
                     "resourceVersion": "1",
                     "creationTimestamp": "2026-01-01T00:00:00Z",
                     "labels": {
-                        HOSTNAME: name,
+                        POOL: POOLS[i % 7 % len(POOLS)],
                         "kubernetes.io/arch": "amd64",
+                        HOSTNAME: name,
                         "kubernetes.io/os": "linux",
                         ZONE: ZONES[i % len(ZONES)],
-                        POOL: POOLS[i % 7 % len(POOLS)],
                     },
                 },
                 "spec": {"taints": taints} if taints else {},
                 "status": {
-                    "allocatable": offer,
                     "capacity": offer,
+                    "allocatable": offer,
                     "conditions": [
                         {
                             "type": "Ready",
@@ -108,32 +171,52 @@ class Generator:
                 },
             }
 
-    def pods(self) -> Iterator[Object]:
-        """All pods, by namespace and workload as an API server lists them."""
+    def pods(self) -> Iterator[str]:
+        """All pods as JSON, by namespace and workload as an API server lists them."""
+        shape = self.shape
         placed: list[tuple[Workload, int]] = []
         for i in range(DAEMON_SETS):
             daemon = self._workload("DaemonSet", i)
-            placed += [(daemon, at) for at in range(self.shape.nodes)]
-        rest = self.shape.nodes * self.shape.pods_per_node - len(placed)
-        others = self._workloads(max(1, rest // self.shape.pods_per_template))
+            placed += [(daemon, at) for at in range(shape.nodes)]
+            self._cpu_left = [left - daemon.cpu for left in self._cpu_left]
+        rest = max(0, shape.nodes * shape.pods_per_node - len(placed))
+        count = shape.templates or max(1, rest // shape.pods_per_template)
+        others = self._draw_workloads(min(count, rest))
         weights = [1 / (rank + 3) ** 0.8 for rank in range(len(others))]
-        for workload in self._lots.choices(others, weights, k=rest):
-            placed.append((workload, self._skewed()))
+        more = self._lots.choices(others, weights, k=rest - len(others)) if others else []
+        placed += [(workload, self._place(workload)) for workload in (*others, *more)]
         placed.sort(key=lambda pair: (pair[0].namespace, pair[0].name))
         for workload, at in placed:
             yield self._pod(workload, self.names[at])
 
-    def _skewed(self) -> int:
-        return int(self._lots.random() ** self.shape.skew * self.shape.nodes)
+    def _weight(self, i: int) -> float:
+        """How likely a pod is to land on the node, relative to the last one; linear in between."""
+        shape = self.shape
+        every = round(1 / shape.new_nodes) if shape.new_nodes else shape.nodes + 1
+        if i % every == every - 1:
+            return 0.05
+        return shape.skew - (shape.skew - 1) * i / shape.nodes
 
-    def _workloads(self, count: int) -> list[Workload]:
+    def _place(self, workload: Workload) -> int:
+        """A node with room, if a few tries find one: a scheduler would not have overfilled it."""
+        at = 0
+        for _ in range(20):
+            (at,) = self._lots.choices(range(self.shape.nodes), cum_weights=self._weights)
+            if self._cpu_left[at] >= workload.cpu and self._room_left[at]:
+                break
+        self._cpu_left[at] -= workload.cpu
+        self._room_left[at] -= 1
+        return at
+
+    def _draw_workloads(self, count: int) -> list[Workload]:
         kinds = self._lots.choices(("Deployment", "StatefulSet", "Job"), (70, 15, 15), k=count)
         return [self._workload(kind, i) for i, kind in enumerate(kinds)]
 
     def _workload(self, kind: str, i: int) -> Workload:
-        lots, shape = self._lots, self.shape
+        lots = self._lots
         app = f"{kind.lower()}-{i:05d}"
-        namespace = "kube-system" if kind == "DaemonSet" else f"team-{lots.randrange(200):03d}"
+        teams = self.shape.namespaces or max(10, self.shape.nodes // NODES_PER_TEAM)
+        namespace = "kube-system" if kind == "DaemonSet" else f"team-{lots.randrange(teams):04d}"
         digest = f"{lots.getrandbits(40):010x}"
         owner = f"{app}-{digest}" if kind == "Deployment" else app
         labels = {
@@ -143,47 +226,66 @@ class Generator:
             "team": namespace,
             "tier": lots.choice(("api", "db", "web", "worker")),
         }
-        if kind == "Deployment":
-            labels["pod-template-hash"] = digest
-        else:
-            labels["controller-revision-hash"] = digest
+        revision = "pod-template-hash" if kind == "Deployment" else "controller-revision-hash"
+        labels[revision] = digest
+        if kind == "StatefulSet":
+            labels["statefulset.kubernetes.io/pod-name"] = "@name@"
         labels = dict(sorted(labels.items()))
+        main = container(lots, app, init=False)
+        first = [container(lots, f"{app}-init", init=True)] if lots.random() < 0.15 else []
+        pod = pod_object(
+            owner_kind="ReplicaSet" if kind == "Deployment" else kind,
+            owner=owner,
+            owner_uid=self._uid(),
+            namespace=namespace,
+            labels=labels,
+            managed=managed_fields(labels),
+            spec=self._spec(kind, app, first, main),
+        )
+        workload = Workload(
+            kind,
+            owner,
+            namespace,
+            int(main["resources"]["requests"]["cpu"].removesuffix("m")),
+            labels,
+            Template({**pod, "status": status("Running", first, main)}),
+            Template({**pod, "status": status("Succeeded", first, main)}),
+        )
+        self._workloads.append(workload)
+        return workload
+
+    def _spec(self, kind: str, app: str, first: list[Object], main: Object) -> Object:
+        lots, shape = self._lots, self.shape
+        volumes: list[Object] = [
+            {"name": "config", "configMap": {"name": f"{app}-config", "defaultMode": 420}},
+            token_volume(),
+        ]
+        if kind == "StatefulSet":
+            claim = {"claimName": "data-@name@"}
+            volumes.append({"name": "data", "persistentVolumeClaim": claim})
+        elif lots.random() < 0.2:
+            volumes.append({"name": "scratch", "emptyDir": {}})
         selector = {"matchLabels": {"app": app}}
-        spec: Object = {
-            "volumes": [
-                {"name": "config", "configMap": {"name": f"{app}-config", "defaultMode": 420}},
-                _token_volume(),
-            ],
-            "containers": [self._container(app)],
-            "restartPolicy": "OnFailure" if kind == "Job" else "Always",
-            "terminationGracePeriodSeconds": 30,
-            "dnsPolicy": "ClusterFirst",
-            "serviceAccountName": app,
-            "securityContext": {"runAsUser": 1000, "fsGroup": 1000},
-            "schedulerName": "default-scheduler",
-            "priority": lots.choices((0, 1000, 100000), (70, 20, 10))[0],
-            "enableServiceLinks": True,
-            "preemptionPolicy": "PreemptLowerPriority",
-            "tolerations": [
-                _tolerates("node.kubernetes.io/not-ready"),
-                _tolerates("node.kubernetes.io/unreachable"),
-            ],
-        }
         affinity: Object = {}
+        spreads: list[Object] = []
+        tolerations = [
+            tolerates("node.kubernetes.io/not-ready"),
+            tolerates("node.kubernetes.io/unreachable"),
+        ]
         if kind == "DaemonSet":
-            spec["tolerations"] = [{"operator": "Exists"}]
-            affinity["nodeAffinity"] = _required({"matchFields": [_is("metadata.name", "@NODE@")]})
+            tolerations = [{"operator": "Exists"}]
+            affinity["nodeAffinity"] = required_nodes("matchFields", "metadata.name", "@node@")
         else:
             if lots.random() < shape.node_affinity:
                 pools = lots.sample(POOLS, 2)
-                affinity["nodeAffinity"] = _required({"matchExpressions": [_is(POOL, *pools)]})
+                affinity["nodeAffinity"] = required_nodes("matchExpressions", POOL, *pools)
             if lots.random() < shape.anti_affinity:
                 term = {"labelSelector": selector, "topologyKey": HOSTNAME}
                 affinity["podAntiAffinity"] = {
                     "requiredDuringSchedulingIgnoredDuringExecution": [term]
                 }
             if lots.random() < shape.spread:
-                spec["topologySpreadConstraints"] = [
+                spreads = [
                     {
                         "maxSkew": 1,
                         "topologyKey": lots.choice((ZONE, ZONE, HOSTNAME)),
@@ -191,231 +293,117 @@ class Generator:
                         "labelSelector": selector,
                     }
                 ]
-        if affinity:
-            spec["affinity"] = affinity
-        return Workload(kind, owner, namespace, self._uid(), labels, spec, _managed(labels))
-
-    def _container(self, app: str) -> Object:
-        lots = self._lots
-        memory = lots.choice(("64Mi", "128Mi", "256Mi", "512Mi", "1Gi", "2Gi", "1500M"))
-        cpu = lots.choice(("50m", "100m", "200m", "250m", "500m", "1"))
+        (priority,) = lots.choices(list(PRIORITIES), (70, 20, 10))
         return {
-            "name": app,
-            "image": f"registry.example/{app}:v{lots.randrange(40)}",
-            "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
-            "env": [
-                {"name": "SETTING", "value": f"value-of-{app}"},
-                {
-                    "name": "POD_NAME",
-                    "valueFrom": {
-                        "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}
-                    },
-                },
-            ],
-            "resources": {"limits": {"memory": memory}, "requests": {"cpu": cpu, "memory": memory}},
-            "volumeMounts": [
-                {"name": "config", "mountPath": "/etc/app"},
-                {
-                    "name": "kube-api-access-@SUFFIX@",
-                    "readOnly": True,
-                    "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
-                },
-            ],
-            "readinessProbe": {
-                "httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"},
-                "timeoutSeconds": 1,
-                "periodSeconds": 10,
-                "successThreshold": 1,
-                "failureThreshold": 3,
-            },
-            "terminationMessagePath": "/dev/termination-log",
-            "terminationMessagePolicy": "File",
-            "imagePullPolicy": "IfNotPresent",
+            "volumes": volumes,
+            **({"initContainers": first} if first else {}),
+            "containers": [main],
+            "restartPolicy": "OnFailure" if kind == "Job" else "Always",
+            "terminationGracePeriodSeconds": 30,
+            "dnsPolicy": "ClusterFirst",
+            "serviceAccountName": app,
+            "nodeName": "@node@",
+            "securityContext": {"runAsUser": 1000, "fsGroup": 1000},
+            **({"affinity": affinity} if affinity else {}),
+            "schedulerName": "default-scheduler",
+            "tolerations": tolerations,
+            "priorityClassName": priority,
+            "priority": PRIORITIES[priority],
+            "enableServiceLinks": True,
+            "preemptionPolicy": "PreemptLowerPriority",
+            **({"topologySpreadConstraints": spreads} if spreads else {}),
         }
 
-    def _pod(self, workload: Workload, node: str) -> Object:
+    def _pod(self, workload: Workload, node: str) -> str:
         lots = self._lots
-        suffix = f"{lots.getrandbits(25):05x}"[:5]
+        suffix = f"{lots.getrandbits(25):07x}"[:5]
         ordinal = workload.made
         workload.made += 1
-        stateful = workload.kind == "StatefulSet"
-        name = f"{workload.name}-{ordinal if stateful else suffix + format(ordinal, 'x')}"
-        created = f"2026-01-{lots.randrange(1, 29):02d}T{lots.randrange(24):02d}:00:00Z"
-        started = created[:-3] + f"{lots.randrange(10, 60)}Z"
-        phase = lots.choices(("Running", "Succeeded"), (60, 40))[0] if _job(workload) else "Running"
-        restarts = lots.choices((0, 1, 3, 12, 250), (850, 90, 40, 15, 5))[0]
-        labels = workload.labels
-        if stateful:
-            labels = {**labels, "statefulset.kubernetes.io/pod-name": name}
-        spec = json.loads(
-            json.dumps(workload.spec).replace("@SUFFIX@", suffix).replace("@NODE@", node)
+        name = f"{workload.name}-{suffix}{ordinal:x}"
+        if workload.kind == "StatefulSet":
+            name = f"{workload.name}-{ordinal}"
+            workload.claims.append(f"data-{name}")
+        created = f"2026-01-{lots.randrange(1, 29):02d}T{lots.randrange(24):02d}:"
+        done = workload.kind == "Job" and lots.random() < 0.4
+        (restarts,) = lots.choices((0, 1, 3, 12, 250), (850, 90, 40, 15, 5))
+        return (workload.succeeded if done else workload.running).filled(
+            name=name,
+            uid=self._uid(),
+            version=str(lots.randrange(10**9)),
+            created=f"{created}00:00Z",
+            started=f"{created}{lots.randrange(10, 60)}:00Z",
+            ip=f"192.0.2.{lots.randrange(1, 255)}",
+            suffix=suffix,
+            node=node,
+            restarts=str(restarts),
+            digest=f"{lots.getrandbits(256):064x}",
         )
-        if stateful:
-            claim = {"claimName": f"data-{name}"}
-            spec["volumes"].append({"name": "data", "persistentVolumeClaim": claim})
-        spec["nodeName"] = node
-        owner_kind = "ReplicaSet" if workload.kind == "Deployment" else workload.kind
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "namespace": workload.namespace,
-                "uid": self._uid(),
-                "resourceVersion": str(lots.randrange(10**9)),
-                "creationTimestamp": created,
-                "labels": labels,
-                "annotations": {"prometheus.io/scrape": "true", "cni.example/ip": _ip(lots)},
-                "ownerReferences": [
-                    {
-                        "apiVersion": "batch/v1" if _job(workload) else "apps/v1",
-                        "kind": owner_kind,
-                        "name": workload.name,
-                        "uid": workload.uid,
-                        "controller": True,
-                        "blockOwnerDeletion": True,
-                    }
-                ],
-                "managedFields": workload.managed,
-            },
-            "spec": spec,
-            "status": _status(lots, phase, started, restarts, spec["containers"][0]),
-        }
 
     def _uid(self) -> str:
         digits = f"{self._lots.getrandbits(128):032x}"
-        return "-".join(
-            (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-        )
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def _job(workload: Workload) -> bool:
-    return workload.kind == "Job"
+def compact(value: Object) -> str:
+    """JSON without a space too many, as API servers write it."""
+    return json.dumps(value, separators=(",", ":"))
 
 
-def _ip(lots: random.Random) -> str:
-    return f"192.0.2.{lots.randrange(1, 255)}"
-
-
-def _is(key: str, *values: str) -> Object:
-    return {"key": key, "operator": "In", "values": sorted(values)}
-
-
-def _required(term: Object) -> Object:
-    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-
-
-def _tolerates(key: str) -> Object:
-    return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-
-
-def _token_volume() -> Object:
+def _claim(name: str, namespace: str) -> Object:
     return {
-        "name": "kube-api-access-@SUFFIX@",
-        "projected": {
-            "sources": [
-                {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-                {
-                    "configMap": {
-                        "name": "kube-root-ca.crt",
-                        "items": [{"key": "ca.crt", "path": "ca.crt"}],
-                    }
-                },
-            ],
-            "defaultMode": 420,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "standard"},
+        "status": {"phase": "Bound"},
+    }
+
+
+def _budget(workload: Workload) -> Object:
+    count = workload.made
+    return {
+        "metadata": {"name": workload.name, "namespace": workload.namespace, "generation": 1},
+        "spec": {
+            "maxUnavailable": "100%",
+            "selector": {"matchLabels": {"app": workload.labels["app"]}},
+        },
+        "status": {
+            "observedGeneration": 1,
+            "disruptionsAllowed": count,
+            "currentHealthy": count,
+            "desiredHealthy": 0,
+            "expectedPods": count,
         },
     }
 
 
-def _managed(labels: dict[str, str]) -> list[Object]:
-    owned: Object = {f"f:{key}": {} for key in labels}
-    status: Object = {
-        f'k:{{"type":"{kind}"}}': {".": {}, "f:lastTransitionTime": {}, "f:status": {}}
-        for kind in ("ContainersReady", "Initialized", "PodReadyToStartContainers", "Ready")
-    }
-    return [
-        {
-            "manager": manager,
-            "operation": "Update",
-            "apiVersion": "v1",
-            "time": "2026-01-02T03:04:05Z",
-            "fieldsType": "FieldsV1",
-            "fieldsV1": fields,
-        }
-        for manager, fields in (
-            (
-                "kube-controller-manager",
-                {
-                    "f:metadata": {"f:generateName": {}, "f:labels": {".": {}, **owned}},
-                    "f:spec": {"f:containers": {}, "f:dnsPolicy": {}, "f:volumes": {".": {}}},
-                },
-            ),
-            ("kubelet", {"f:status": {"f:conditions": status, "f:containerStatuses": {}}}),
-        )
-    ]
-
-
-def _status(
-    lots: random.Random, phase: str, started: str, restarts: int, container: Object
-) -> Object:
-    running = phase == "Running"
-    kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-    image = container["image"]
-    return {
-        "phase": phase,
-        "conditions": [
-            {
-                "type": kind,
-                "status": "True" if running or "Ready" not in kind else "False",
-                "lastProbeTime": None,
-                "lastTransitionTime": started,
-            }
-            for kind in kinds
-        ],
-        "hostIP": _ip(lots),
-        "podIP": _ip(lots),
-        "startTime": started,
-        "containerStatuses": [
-            {
-                "name": container["name"],
-                "state": {"running": {"startedAt": started}}
-                if running
-                else {"terminated": {"exitCode": 0, "reason": "Completed"}},
-                "lastState": {},
-                "ready": running,
-                "restartCount": restarts,
-                "image": image,
-                "imageID": f"{image}@sha256:{lots.getrandbits(256):064x}",
-                "containerID": f"containerd://{lots.getrandbits(256):064x}",
-                "started": running,
-            }
-        ],
-        "qosClass": "Burstable",
-    }
-
-
-def write(shape: Shape, out: Any) -> None:
-    """Writes the cluster as one List."""
-    generator = Generator(shape)
+def write(shape: Shape, out: IO[str]) -> None:
+    """Writes the cluster as one List, which has its items say what they are."""
     out.write('{"apiVersion":"v1","kind":"List","items":[')
-    for i, item in enumerate([*generator.nodes(), None]):
-        if item is not None:
-            out.write(("," if i else "") + json.dumps(item, separators=(",", ":")))
-    for pod in generator.pods():
-        out.write("," + json.dumps(pod, separators=(",", ":")))
+    for i, (kind, text) in enumerate(Generator(shape).lists()):
+        head = f'{{"apiVersion":"{LISTS[kind]}","kind":"{kind}",'
+        out.write(("," if i else "") + head + text[1:])
     out.write("]}\n")
+
+
+def add_shape_arguments(words: argparse.ArgumentParser) -> None:
+    """Gives a command line the words that describe a cluster."""
+    words.add_argument("--nodes", type=int, default=100)
+    words.add_argument("--pods", type=int, default=30, help="pods on each node, on average")
+    words.add_argument("--worst", choices=WORST, help="a cluster that is hard on a planner")
+    words.add_argument("--seed", type=int, default=753)
+
+
+def shape_of(nodes: int, pods: int, worst: str | None = None, seed: int = 753) -> Shape:
+    """The usual cluster of a size, or one of the hard ones."""
+    usual = Shape(nodes=nodes, pods_per_node=pods, seed=seed)
+    return replace(usual, **WORST[worst]) if worst else usual  # type: ignore[arg-type]
 
 
 def main() -> None:
     """Writes a cluster to stdout."""
     words = argparse.ArgumentParser(description="Write a generated cluster as JSON to stdout.")
-    words.add_argument("--nodes", type=int, default=100)
-    words.add_argument("--pods", type=int, default=30, help="pods on each node, on average")
-    words.add_argument("--seed", type=int, default=753)
+    add_shape_arguments(words)
     chosen = words.parse_args()
-    write(
-        Shape(nodes=chosen.nodes, pods_per_node=chosen.pods, seed=chosen.seed), sys.stdout
-    )
+    write(shape_of(chosen.nodes, chosen.pods, chosen.worst, chosen.seed), sys.stdout)
 
 
 if __name__ == "__main__":

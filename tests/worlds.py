@@ -1,12 +1,15 @@
 """Clusters and policies that nobody thought of: Hypothesis strategies for both.
 
 Names, labels and amounts come from small sets, so that things meet: pods share nodes, owners,
-budgets and topologies, nodes overflow, and limits bite.
+budgets and topologies, nodes overflow, and limits bite. Hypothesis draws how many there are of
+each, which it can shrink, and the dice for all else: thrown one by one, they make worlds differ far
+more than its own mutations would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -29,37 +32,35 @@ class Case(NamedTuple):
     moving: frozenset[str]
 
 
-def one_of(*choices: Any) -> st.SearchStrategy[Any]:
-    return st.sampled_from(choices)
+Table = Mapping[str, Sequence[Any]]
 
 
-def _few(*choices: Any, most: int = 2) -> st.SearchStrategy[list[Any]]:
-    return st.lists(st.sampled_from(choices), max_size=most, unique_by=str)
+def rolled(dice: Random, table: Table) -> dict[str, Any]:
+    """One choice from each column."""
+    return {key: dice.choice(choices) for key, choices in table.items()}
 
 
-def _some(*parts: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+def some(dice: Random, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Up to two of the parts, laid over one another."""
-    return _few(*parts).map(lambda chosen: {key: it[key] for it in chosen for key in it})
+    return {key: it[key] for it in dice.sample(parts, dice.choice([0, 0, 1, 1, 2])) for key in it}
 
 
 # -- clusters --------------------------------------------------------------------------------------
 
-_NODES = st.fixed_dictionaries(
-    {
-        "zone": one_of("a", "b", "b", "c", None),
-        "labels": one_of({}, {"pool": "blue"}, {"pool": "red"}, {"pool": "blue", "rank": "7"}),
-        "taints": one_of(
-            *([], [], [], ["gpu=yes:NoSchedule"], ["soft:PreferNoSchedule"]),
-            ["gpu=yes:NoSchedule", "old:NoExecute"],
-        ),
-        "cordoned": one_of(*[False] * 6, True),
-        "ready": one_of(*[True] * 6, None, False),
-        "cpu": one_of("1", "4", "8"),
-        "memory": one_of("1Gi", "4Gi"),
-        "pods": one_of(8, 30, 110),
-        "resources": one_of({}, {"vendor.example/gpu": "2"}),
-    }
-)
+_NODES: Table = {
+    "zone": ("a", "b", "b", "c", None),
+    "labels": ({}, {"pool": "blue"}, {"pool": "red"}, {"pool": "blue", "rank": "7"}),
+    "taints": (
+        *([], [], [], ["gpu=yes:NoSchedule"], ["soft:PreferNoSchedule"]),
+        ["gpu=yes:NoSchedule", "old:NoExecute"],
+    ),
+    "cordoned": (*[False] * 6, True),
+    "ready": (*[True] * 6, None, False),
+    "cpu": ("1", "4", "8"),
+    "memory": ("1Gi", "4Gi"),
+    "pods": (8, 30, 110),
+    "resources": ({}, {"vendor.example/gpu": "2"}),
+}
 
 
 def _node_affinity(operator: str, *values: str) -> dict[str, Any]:
@@ -100,19 +101,17 @@ _SPREADS = [
     spread(labels={"app": "db"}, matchLabelKeys=["version"]),
 ]
 
-_PLAIN = st.fixed_dictionaries(
-    {
-        "namespace": one_of(*NAMESPACES),
-        "owner": one_of("ReplicaSet/web", "ReplicaSet/db", "Job/once"),
-        "labels": one_of(*({"app": app, "version": v} for app in APPS for v in "12")),
-        "priority": one_of(0, 0, 7, -3, None),
-        "cpu": one_of(None, "100m", "500m", "1500m"),
-        "memory": one_of(None, "256Mi", "1Gi"),
-        "spread": one_of([], *([rule] for rule in _SPREADS), _SPREADS[:2], _SPREADS[2:]),
-    }
-)
-_ODD = one_of(
-    *[{}] * 12,
+_PLAIN: Table = {
+    "namespace": ("default", *NAMESPACES),
+    "owner": ("ReplicaSet/web", "ReplicaSet/web", "ReplicaSet/db", "Job/once"),
+    "labels": [{"app": app, "version": v} for app in APPS for v in "12"],
+    "priority": (0, 0, 7, -3, None),
+    "cpu": (None, "100m", "500m", "1500m"),
+    "memory": (None, "256Mi", "1Gi"),
+    "spread": ([], *([rule] for rule in _SPREADS), _SPREADS[:2], _SPREADS[2:]),
+}
+_ODD: Sequence[dict[str, Any]] = (
+    *[{}] * 20,
     *({"annotations": {mark: ""}} for mark in (EVICT, PREFER_NO_EVICTION, MIRROR)),
     *({"owner": owner} for owner in (["ReplicaSet/web", "ReplicaSet/db"], "DaemonSet/agent", None)),
     *({"priority": priority} for priority in (1000, 2_000_000_000)),
@@ -126,31 +125,26 @@ _ODD = one_of(
     {"volumes": [{"name": "v", "emptyDir": {}}]},
     {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
 )
-_WORKLOADS = st.tuples(_PLAIN, _ODD).map(lambda parts: {**parts[0], **parts[1]})
 _UNREADY = {"conditions": [{"type": "Ready", "status": "False"}]}
 _WAITING = {
     "containerStatuses": [
         {"name": "main", "restartCount": 9, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     ]
 }
-_PODS = st.fixed_dictionaries(
-    {
-        "age": one_of("30s", "10m", "2h", "2h", "3d", "-5m"),
-        "phase": one_of(*["Running"] * 12, "Pending", "Failed", "Succeeded", "Unknown"),
-        "restarts": one_of(0, 0, 1, 5),
-        "terminating": one_of(*[False] * 12, True),
-        "status": one_of(*[{}] * 8, _UNREADY, _WAITING),
-    }
-)
-_BUDGETS = st.fixed_dictionaries(
-    {
-        "namespace": one_of(*NAMESPACES),
-        "labels": one_of({"app": "web"}, {"app": "db"}, {"version": "1"}, {}),
-        "allowed": one_of(0, 1, 1, 2),
-        "spec": one_of({}, {"unhealthyPodEvictionPolicy": "AlwaysAllow"}),
-        "status": one_of({}, {"currentHealthy": 2, "desiredHealthy": 2}, {"desiredHealthy": 3}),
-    }
-)
+_PODS: Table = {
+    "age": ("30s", "10m", "2h", "3h", "3d", "-5m"),
+    "phase": (*["Running"] * 12, "Pending", "Failed", "Succeeded", "Unknown"),
+    "restarts": (0, 0, 1, 5),
+    "terminating": (*[False] * 12, True),
+    "status": (*[{}] * 8, _UNREADY, _WAITING),
+}
+_BUDGETS: Table = {
+    "namespace": NAMESPACES,
+    "labels": ({"app": "web"}, {"app": "db"}, {"version": "1"}, {}),
+    "allowed": (0, 1, 1, 2, 3),
+    "spec": ({}, {"unhealthyPodEvictionPolicy": "AlwaysAllow"}),
+    "status": ({}, {"currentHealthy": 2, "desiredHealthy": 2}, {"desiredHealthy": 3}),
+}
 _SURROUNDINGS = [
     namespace("default", team="blue"),
     namespace("shop", team="red"),
@@ -159,19 +153,17 @@ _SURROUNDINGS = [
 ]
 
 
-@st.composite
-def clusters(draw: st.DrawFn) -> list[Object]:
-    """The objects of a small cluster, as the API would list them."""
-    nodes = draw(st.lists(_NODES, min_size=2, max_size=5))
-    names = [f"n{i}" for i in range(len(nodes))]
-    objects = [node(name, **it).node for name, it in zip(names, nodes, strict=True)]
-    makes = draw(st.lists(_WORKLOADS, min_size=2, max_size=4))
-    rows = st.tuples(one_of(*makes), one_of(*names * 2, *[names[0]] * 5, "gone", ""), _PODS)
-    for i, (make, home, more) in enumerate(draw(st.lists(rows, min_size=8, max_size=20))):
-        built = pod(f"p{i}", **make, **more)
+def cluster_of(dice: Random, *, nodes: int, pods: int, budgets: int) -> list[Object]:
+    """The objects of a cluster of this size, as the API would list them."""
+    names = [f"n{i}" for i in range(nodes)]
+    homes = [*names * 3, *names[:1] * 5, "gone", ""]
+    objects = [node(name, **rolled(dice, _NODES)).node for name in names]
+    makes = [{**rolled(dice, _PLAIN), **dice.choice(_ODD)} for _ in range(dice.randint(1, 4))]
+    for i in range(pods):
+        built = pod(f"p{i}", **dice.choice(makes), **rolled(dice, _PODS))
+        home = dice.choice(homes)
         objects.append(merged(built, {"spec": {"nodeName": home}}) if home else built)
-    for i, it in enumerate(draw(st.lists(_BUDGETS, max_size=3))):
-        objects.append(budget(f"b{i}", **it))
+    objects += (budget(f"b{i}", **rolled(dice, _BUDGETS)) for i in range(budgets))
     return [*objects, *_SURROUNDINGS]
 
 
@@ -216,7 +208,7 @@ BALANCE: Mapping[str, tuple[dict[str, Any], ...]] = {
 _UNSELECTING = ("RemoveDuplicates", "LowNodeUtilization", "HighNodeUtilization")
 SORTERS = ("AgeSort", "PrioritySort", "UtilizationSort", "DeletionCostSort")
 
-_EVICTORS = _some(
+_EVICTORS: Sequence[dict[str, Any]] = (
     {"nodeFit": True},
     {"minReplicas": 3},
     {"minPodAge": "5m"},
@@ -229,7 +221,7 @@ _EVICTORS = _some(
     {"podProtections": {"extraEnabled": ["PodsWithPVC"], "defaultDisabled": ["DaemonSetPods"]}},
     {"podProtections": {"extraEnabled": ["PodsWithoutPDB"]}},
 )
-_LIMITS = _some(
+_LIMITS: Sequence[dict[str, Any]] = (
     *({"maxNoOfPodsToEvictTotal": n} for n in (0, 2, 5)),
     *({"maxNoOfPodsToEvictPerNode": n} for n in (1, 2)),
     *({"maxNoOfPodsToEvictPerNamespace": n} for n in (1, 3)),
@@ -237,42 +229,45 @@ _LIMITS = _some(
 )
 
 
-@st.composite
-def profiles(draw: st.DrawFn, name: str, *, improved: bool) -> dict[str, Any]:
+def profile_of(dice: Random, name: str, *, improved: bool) -> dict[str, Any]:
     """A profile of several strategies, with sorters where these work."""
     enabled = {
-        "deschedule": draw(st.lists(one_of(*DESCHEDULE), min_size=1, max_size=3, unique=True)),
-        "balance": draw(st.lists(one_of(*BALANCE), min_size=1, max_size=3, unique=True)),
+        "deschedule": dice.sample(sorted(DESCHEDULE), dice.choice([0, 1, 2, 3])),
+        "balance": dice.sample(sorted(BALANCE), dice.choice([0, 1, 2, 3])),
     }
-    config = [{"name": "DefaultEvictor", "args": draw(_EVICTORS)}]
+    config = [{"name": "DefaultEvictor", "args": some(dice, _EVICTORS)}]
     for strategy in (*enabled["deschedule"], *enabled["balance"]):
-        args = draw(one_of(*{**DESCHEDULE, **BALANCE}[strategy]))
-        more = {} if strategy in _UNSELECTING else draw(one_of(*_SELECTING))
+        args = dice.choice({**DESCHEDULE, **BALANCE}[strategy])
+        more = {} if strategy in _UNSELECTING else dice.choice(_SELECTING)
         config.append({"name": strategy, "args": {**args, **more}})
     if improved:
         for point in ("presort", "sort"):
-            enabled[point] = draw(st.lists(one_of(*SORTERS), max_size=2, unique=True))
+            enabled[point] = dice.sample(SORTERS, dice.randint(0, 2))
     plugins = {point: {"enabled": names} for point, names in enabled.items()}
     return {"name": name, "pluginConfig": config, "plugins": plugins}
 
 
-@st.composite
-def policies(draw: st.DrawFn) -> dict[str, Any]:
+def policy_of(dice: Random, *, profiles: int, improved: bool) -> dict[str, Any]:
     """A whole policy of either apiVersion."""
-    improved = draw(st.booleans())
-    names = draw(one_of(["one"], ["one", "two"]))
     return {
         "apiVersion": "resettle/v1" if improved else "descheduler/v1alpha2",
         "kind": "DeschedulerPolicy",
-        **draw(_LIMITS),
-        "profiles": [draw(profiles(name, improved=improved)) for name in names],
+        **some(dice, _LIMITS),
+        "profiles": [profile_of(dice, f"p{i}", improved=improved) for i in range(profiles)],
     }
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """A cluster and a policy to meet it."""
-    objects, document = draw(clusters()), draw(policies())
+    dice = draw(st.randoms(use_true_random=True))
+    document = policy_of(dice, profiles=draw(st.sampled_from([1, 2])), improved=draw(st.booleans()))
+    objects = cluster_of(
+        dice,
+        nodes=draw(st.sampled_from([1, 2, 3, 3, 4, 4, 5, 5, 6, 6])),
+        pods=draw(st.sampled_from([0, 4, 12, 16, 20, 24, 28, 32])),
+        budgets=draw(st.sampled_from([0, 1, 2, 3])),
+    )
     uids = [it["metadata"]["uid"] for it in objects if it["kind"] == "Pod"]
-    moving = draw(st.lists(one_of(*uids), max_size=2)) if uids else []
+    moving = dice.sample(uids, min(len(uids), dice.choice([0, 0, 1, 2])))
     return Case(objects, document, frozenset(moving))

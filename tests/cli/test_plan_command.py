@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resettle.testing import NodeBuilder, node, pod
+from resettle.testing import NodeBuilder, budget, node, pod
 
 from .command import (
     HEAD,
@@ -30,6 +30,10 @@ from .command import (
 POLICY = LOPSIDED / "policy.yaml"
 CLUSTER = LOPSIDED / "cluster.yaml"
 Objects = list[dict[str, Any]]
+
+
+BUDGET = budget("idle", allowed=1, labels={"app": "nobody"})
+NO_BUDGETS = "the dump holds no disruption budgets, so the plan reckons with none"
 
 
 def objects(*parts: NodeBuilder) -> Objects:
@@ -151,7 +155,7 @@ def test_a_pipe_with_a_name_is_read_like_a_file(tmp_path: Path) -> None:
     held = node("n1").holding(pod("web-1"))
     write(tmp_path, {"p.yaml": LIFETIME})
     reader, writer = os.pipe()
-    os.write(writer, listing(objects(held, node("n2"))))
+    os.write(writer, listing([*objects(held, node("n2")), BUDGET]))
     os.close(writer)
     with os.fdopen(reader):
         words = ("plan", "--cluster", f"/dev/fd/{reader}", "--policy", "p.yaml", "--now", NOW)
@@ -184,6 +188,9 @@ def test_now_is_the_time_the_plan_is_drawn_for(now: str, moves: list[str], tmp_p
 # -- nothing to do is no error -------------------------------------------------------------------
 
 PAIR = objects(node("n1"), node("n2"))
+MISSPELT = LIFETIME.replace("maxPodLifeTimeSeconds: 3600", "nodeAffinityType: [required]").replace(
+    "PodLifeTime", "RemovePodsViolatingNodeAffinity"
+)
 LOST = [
     {**pod(name), "spec": {**pod(name)["spec"], "nodeName": "gone"}} for name in ("web-1", "web-2")
 ]
@@ -197,7 +204,7 @@ LOST = [
             LIFETIME,
             "Nothing would move of 0 pods on 0 nodes: no node is ready and selected; "
             "moving pods takes at least two.",
-            ["there are no nodes", "there are no pods"],
+            ["there are no nodes", "there are no pods", NO_BUDGETS],
             id="an empty cluster",
         ),
         pytest.param(
@@ -205,7 +212,7 @@ LOST = [
             LIFETIME,
             "Nothing would move of 1 pod on 1 node: only one node is ready and selected; "
             "moving pods takes at least two.",
-            [],
+            [NO_BUDGETS],
             id="one node",
         ),
         pytest.param(
@@ -213,7 +220,7 @@ LOST = [
             LIFETIME,
             "Nothing would move of 1 pod on 2 nodes: only one node is ready and selected "
             "(1 unready or not selected); moving pods takes at least two.",
-            [],
+            [NO_BUDGETS],
             id="one node that is ready",
         ),
         pytest.param(
@@ -221,8 +228,9 @@ LOST = [
             LIFETIME,
             "Nothing would move of 2 pods on 2 nodes: no plugin found a pod to move.",
             [
-                "2 pods are on nodes that are not listed (gone); "
-                "they count as replicas and stay where they are"
+                "pods on nodes that are not listed (gone) count as replicas "
+                "and stay where they are: 2",
+                NO_BUDGETS,
             ],
             id="pods on a node that is not listed",
         ),
@@ -230,11 +238,11 @@ LOST = [
             objects(node("n1").holding(pod("web-1")), node("n2")),
             HEAD,
             "Nothing would move of 1 pod on 2 nodes: the policy enables no strategy.",
-            ["the policy has no profiles, so nothing is looked for"],
+            [NO_BUDGETS, "the policy has no profiles, so nothing is looked for"],
             id="a policy without profiles",
         ),
         pytest.param(
-            objects(node("n1").holding(pod("web-1", owner=None)), node("n2")),
+            [*objects(node("n1").holding(pod("web-1", owner=None)), node("n2")), BUDGET],
             LIFETIME,
             "Nothing would move of 1 pod on 2 nodes: 1 proposal was made and all refused.",
             [],
@@ -244,8 +252,18 @@ LOST = [
             [*objects(node("n1").holding(pod("w", age="5m")), node("n2")), {"kind": "Service"}],
             LIFETIME,
             "Nothing would move of 1 pod on 2 nodes: no plugin found a pod to move.",
-            ["objects of kinds that do not matter were skipped: 1 Service"],
+            ["objects of kinds that do not matter were skipped: 1 Service", NO_BUDGETS],
             id="objects that say nothing to a plan",
+        ),
+        pytest.param(
+            [*objects(node("n1").holding(pod("web-1")), node("n2")), BUDGET],
+            MISSPELT,
+            "Nothing would move of 1 pod on 2 nodes: no plugin found a pod to move.",
+            [
+                "profile main: RemovePodsViolatingNodeAffinity: `required` is no type of node "
+                "affinity and looks for nothing"
+            ],
+            id="a type of node affinity that does not exist",
         ),
     ],
 )
@@ -265,7 +283,8 @@ def test_a_warning_about_the_policy_does_not_keep_it_from_being_used(tmp_path: P
     policy = LIFETIME + "      sort:\n        enabled: [AgeSort]\n"
     policy = policy.replace("    pluginConfig:\n", "    pluginConfig:\n      - name: AgeSort\n")
     held = node("n1").holding(pod("web-1"))
-    write(tmp_path, {"c.json": listing(objects(held, node("n2"))), "p.yaml": policy})
+    found = [*objects(held, node("n2")), BUDGET]
+    write(tmp_path, {"c.json": listing(found), "p.yaml": policy})
 
     done = resettle("plan", "--cluster", "c.json", "--policy", "p.yaml", "--now", NOW, cwd=tmp_path)
 
@@ -288,7 +307,8 @@ def test_a_plugin_that_fails_is_named_and_the_others_still_plan(tmp_path: Path) 
     policy = LIFETIME.replace("    plugins:\n", f"{measured}    plugins:\n")
     policy += "      balance:\n        enabled: [LowNodeUtilization]\n"
     held = node("n1").holding(pod("web-1"))
-    write(tmp_path, {"c.json": listing(objects(held, node("n2"))), "p.yaml": policy})
+    found = [*objects(held, node("n2")), BUDGET]
+    write(tmp_path, {"c.json": listing(found), "p.yaml": policy})
 
     done = resettle("plan", "--cluster", "c.json", "--policy", "p.yaml", "--now", NOW, cwd=tmp_path)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resettle.testing import node, pod
+from resettle.testing import budget, node, pod
 
 from .command import ASK_FOR, LIFETIME, listing, resettle, write
 
@@ -38,13 +38,14 @@ def as_text(item: dict[str, Any]) -> str:
         pytest.param(
             "c.yaml",
             "kind: Pod\nmetadata: [a: b\n",
-            "c.yaml:3:1 is not YAML: did not find expected ',' or ']'",
+            "c.yaml:3:1 is not YAML: did not find expected ',' or ']'; "
+            f"make a dump with `{ASK_FOR}`",
             id="not YAML",
         ),
         pytest.param(
             "c.json",
             '{"kind": "Pod",',
-            "c.json is not JSON: Input data was truncated",
+            f"c.json is not JSON: Input data was truncated; make a dump with `{ASK_FOR}`",
             id="not JSON",
         ),
         pytest.param(
@@ -111,8 +112,27 @@ def as_text(item: dict[str, Any]) -> str:
         pytest.param(
             "c.json.gz",
             "{}",
-            "c.json.gz cannot be read: Not a gzipped file (b'{}')",
+            f"c.json.gz cannot be read: Not a gzipped file (b'{{}}'); make a dump with `{ASK_FOR}`",
             id="gzip by name only",
+        ),
+        pytest.param(
+            "c.json",
+            listing([pod("p"), {**pod("q"), "spec": {"containers": 5}}]),
+            "c.json: items[1] is not a Pod as Kubernetes writes it: Expected `array | null`, "
+            "got `int` - at `$.spec.containers`; mend it or leave it out",
+            id="a pod unlike any that Kubernetes writes",
+        ),
+        pytest.param(
+            "c.yaml",
+            LIFETIME,
+            "c.yaml is a policy; name it with --policy, not --cluster",
+            id="a policy in place of a dump",
+        ),
+        pytest.param(
+            "c.json",
+            listing([node("n1").node, {"kind": "DeschedulerPolicy"}]),
+            "c.json: items[1] is a policy; name it with --policy, not --cluster",
+            id="a policy among the objects",
         ),
     ],
 )
@@ -168,7 +188,7 @@ def test_the_same_pod_in_two_files_names_both(tmp_path: Path) -> None:
         ),
         pytest.param(
             ("--cluster", "empty", "--policy", "p.yaml"),
-            "the folder empty holds no .json or .yaml file",
+            f"the folder empty holds no .json or .yaml file; make a dump with `{ASK_FOR}`",
             id="a folder without dumps",
         ),
         pytest.param(
@@ -211,7 +231,8 @@ def test_a_request_that_cannot_be_met_is_an_error_that_says_why(
     words: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
-    cluster = listing([node("n1").node, node("n2").node, pod("p")])
+    spare = budget("idle", allowed=1, labels={"app": "nobody"})
+    cluster = listing([node("n1").node, node("n2").node, pod("p"), spare])
     typo = LIFETIME.replace("enabled: [PodLifeTime]", "enabled: [PodLifetime]")
     files: dict[str, str | bytes]
     files = {"c.json": cluster, "p.yaml": LIFETIME, "classed.yaml": CLASSED, "typo.yaml": typo}

@@ -122,7 +122,10 @@ Edits = dict[str, tuple[str, str]]
                     'sort=lambda args, snapshot, pod: pod.labels.get("rank", 0), deschedule=desc',
                 ),
                 "policy.yaml": ("deschedule:", f"sort: {{enabled: [{NAME}]}}\n      deschedule:"),
-                "cluster.yaml": ("uid: web-1\n", "uid: web-1\n      labels: {rank: first}\n"),
+                "cluster.yaml": (
+                    "uid: web-1\n      labels: {app: web}\n",
+                    "uid: web-1\n      labels: {app: web, rank: first}\n",
+                ),
             },
             PLAN,
             id="keys of different types",

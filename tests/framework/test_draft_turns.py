@@ -290,20 +290,33 @@ def test_a_plugin_that_raises_costs_only_the_rest_of_its_turn() -> None:
     plan = drawn(two_nodes("a", "b"), trip, proposing("b"))
 
     assert [move.pod.name for move in plan.moves] == ["a", "b"]
-    assert [(run.plugin, run.error) for run in plan.errors] == [
-        ("Sweeper0", "ValueError: fell over")
-    ]
+    assert plan.errors == ("Sweeper0 in profile it: ValueError: fell over",)
     assert [run.admitted for run in plan.runs] == [1, 1]
 
 
-def test_a_guard_that_raises_costs_the_turn_in_which_it_was_asked() -> None:
+def test_a_guard_that_raises_refuses_the_pod_it_was_asked_about() -> None:
     def brittle(args: Args, snapshot: Snapshot, pod: Pod) -> Refusal | None:
         if pod.name == "bad":
             raise KeyError("no such thing")
         return None
 
     guard = Plugin(name="Brittle", filter=brittle)
-    plan = drawn(two_nodes("a", "bad", "b"), proposing("a", "bad"), proposing("b"), guards=[guard])
+    world = two_nodes("a", "bad", "b", "c")
+    plan = drawn(world, proposing("a", "bad", "b"), proposing("c"), guards=[guard])
 
-    assert [move.pod.name for move in plan.moves] == ["a", "b"]
-    assert [run.error for run in plan.runs] == ["KeyError: 'no such thing'", ""]
+    assert [move.pod.name for move in plan.moves] == ["a", "b", "c"]
+    assert [run.refused for run in plan.runs] == [{"guard-failed": 1}, {}]
+    assert [run.error for run in plan.runs] == ["", ""]
+    assert plan.errors == (
+        "Sweeper0 in profile it: Brittle could not answer: KeyError: 'no such thing'",
+    )
+
+
+@pytest.mark.parametrize("answer", [True, False, "no", 0], ids=repr)
+def test_a_guard_that_answers_nonsense_refuses_the_pod(answer: Any) -> None:
+    guard = Plugin(name="Yes", filter=lambda args, snapshot, pod: answer)
+    plan = drawn(two_nodes("a"), proposing("a"), guards=[guard])
+
+    assert plan.moves == ()
+    assert plan.refused == {"guard-failed": 1}
+    assert len(plan.errors) == 1

@@ -14,6 +14,7 @@ import pytest
 
 from resettle.framework import Descheduler, Draft
 from resettle.model import Fleet, Pod, Snapshot
+from resettle.model.population import Population
 from tests.parity.corpus import FILES, Case, cases
 
 OTHER_LOTS = {
@@ -69,4 +70,4 @@ def shuffled(snapshot: Snapshot, lots: random.Random) -> Snapshot:
     nodes, pods = list(snapshot.fleet), list(snapshot.pods)
     lots.shuffle(nodes)
     lots.shuffle(pods)
-    return replace(snapshot, fleet=Fleet(nodes), pods=tuple(pods))
+    return replace(snapshot, fleet=Fleet(nodes), population=Population(pods))

@@ -176,7 +176,7 @@ def remarks(
         yield f"objects of kinds that do not matter were skipped: {kinds}"
     if not snapshot.fleet.nodes:
         yield "there are no nodes"
-    if not snapshot.pods:
+    if not len(snapshot.population):
         yield "there are no pods"
     if snapshot.strays:
         nodes = sorted({pod.node for pod in snapshot.strays})

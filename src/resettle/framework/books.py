@@ -28,9 +28,10 @@ class Books:
         self._spent: dict[Budget, int] = {}
         self._leaving: dict[Pod, Pod] = {}
         self.moves: list[Move] = []
-        for pod in snapshot.pods:
-            if pod.uid in snapshot.moving:
-                self.count(pod)
+        if snapshot.moving:
+            for pod in snapshot.pods:
+                if pod.uid in snapshot.moving:
+                    self.count(pod)
 
     def admitted(self, pod: Pod) -> bool:
         """Whether a move of the pod stands in the plan."""

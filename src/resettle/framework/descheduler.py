@@ -166,7 +166,7 @@ def _plan(
         taken_at=snapshot.taken_at,
         nodes=len(snapshot.fleet.nodes),
         nodes_in_scope=len(snapshot.nodes),
-        pods=len(snapshot.pods),
+        pods=len(snapshot.population),
         skipped=skipped,
         notes=tuple(notes),
         history=history or {},

@@ -39,6 +39,9 @@ class Draft:
         self._snapshot = snapshot
         self._books = books
         self._watched = watched
+        self._filters = [guard.guarding(snapshot) for guard in profile.filters]
+        last = [guard.guarding(snapshot) for guard in profile.pre_eviction_filters]
+        self._guards = [*self._filters, *last]
         self._admitted: set[Pod] = set()
         self._verdicts: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
@@ -55,7 +58,8 @@ class Draft:
 
     def may_leave(self, pod: Pod) -> bool:
         """Whether every filter of the profile lets the pod leave."""
-        return self._refusal(self._profile.filters, self._books.seen(pod)) is None
+        seen = self._books.seen(pod)
+        return all(guard(seen) is None for guard in self._filters)
 
     def could_go(self, pod: Pod) -> bool:
         """The same, and the pre-eviction filters too."""
@@ -155,13 +159,8 @@ class Draft:
 
     def _guarded(self, pod: Pod) -> Refusal | None:
         """What the guards say: all filters first, then all pre-eviction filters."""
-        return self._refusal(self._profile.filters, pod) or self._refusal(
-            self._profile.pre_eviction_filters, pod
-        )
-
-    def _refusal(self, chain: Iterable[Instance], pod: Pod) -> Refusal | None:
-        for instance in chain:
-            if refusal := instance.refusal(self._snapshot, pod):
+        for guard in self._guards:
+            if refusal := guard(pod):
                 return refusal
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct, structs
@@ -30,18 +31,21 @@ class Instance(Struct, frozen=True):
         function: Sweep = getattr(self.plugin, self.point)
         return function
 
-    def refusal(self, snapshot: Snapshot, pod: Pod) -> Refusal | None:
-        """What a filter says of the pod, signed with the plugin's name."""
+    def guarding(self, snapshot: Snapshot) -> Callable[[Pod], Refusal | None]:
+        """The filter as a question about a pod alone; a refusal is signed with the plugin's name."""
         guard: Guard = getattr(self.plugin, self.point)
-        try:
-            refusal = guard(self.args, snapshot, pod)
-            if refusal is None or refusal.by:
-                return refusal
-            return structs.replace(refusal, by=self.name)
-        except Exception as error:
-            # Unknown denies: a guard that cannot answer lets nothing go.
-            facts = {"guard": self.name, "error": f"{type(error).__name__}: {error}"}
-            return Refusal("guard-failed", "{guard} could not answer: {error}", self.name, facts)
+        args, name = self.args, self.name
+
+        def refusal(pod: Pod) -> Refusal | None:
+            try:
+                said = guard(args, snapshot, pod)
+                return said if said is None or said.by else structs.replace(said, by=name)
+            except Exception as error:
+                # Unknown denies: a guard that cannot answer lets nothing go.
+                facts = {"guard": name, "error": f"{type(error).__name__}: {error}"}
+                return Refusal("guard-failed", "{guard} could not answer: {error}", name, facts)
+
+        return refusal
 
     def key(self, snapshot: Snapshot, pod: Pod) -> Any:
         """What a sorter orders the pod by."""

@@ -13,6 +13,8 @@ from resettle.model.selector import Requirement, Selector, as_int64, sound_key, 
 OWN_NODE = "\0own node"
 """Stands for the name of the node a pod is on, so that the pods of a DaemonSet share one spec."""
 
+OWN_NODE_FIELD = Requirement("metadata.name", "In", (OWN_NODE,))
+
 
 class NodeTerm(Struct, frozen=True):
     """One alternative of a node affinity: conditions on labels and on the node's name."""
@@ -24,6 +26,11 @@ class NodeTerm(Struct, frozen=True):
     def empty(self) -> bool:
         """Without conditions a term matches no node."""
         return not self.expressions and not self.fields
+
+    @property
+    def own_node_only(self) -> bool:
+        """Whether it asks for the node the pod is on and for nothing else, as a DaemonSet does."""
+        return not self.expressions and self.fields == (OWN_NODE_FIELD,)
 
     @property
     def valid(self) -> bool:

@@ -31,12 +31,14 @@ class Fit:
         self,
         fleet: Fleet,
         room: Room,
-        templates_in: Callable[[str], Iterable[tuple[Template, list[Pod]]]],
+        templates_in: Callable[[str], Iterable[Template]],
+        active_of: Callable[[Template], list[Pod]],
         pod_named: Callable[[str, str], Pod | None],
     ) -> None:
         self._fleet = fleet
         self._room = room
         self._templates_in = templates_in
+        self._active_of = active_of
         self._pod_named = pod_named
         self._allowed: dict[tuple[Spec, str], NodeSet] = {}
         self._neighbours: dict[tuple[Selector, tuple[str, ...]], Neighbours] = {}
@@ -97,9 +99,9 @@ class Fit:
         if near is None:
             count: dict[str, int] = {}
             for namespace in dict.fromkeys(namespaces):
-                for template, pods in self._templates_in(namespace):
+                for template in self._templates_in(namespace):
                     if selector.matches(template.labels):
-                        for pod in pods:
+                        for pod in self._active_of(template):
                             count[pod.node] = count.get(pod.node, 0) + 1
             known = (node for name in count if (node := self._fleet.get(name)))
             near = self._neighbours[key] = Neighbours(count, self._fleet.set_of(known))

@@ -6,7 +6,7 @@ listed can never show in a plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -16,6 +16,7 @@ from resettle.model.fit import Fit
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
 from resettle.model.pod import Pod, Template, by_lot
+from resettle.model.population import Population
 from resettle.model.room import Room, requested_on
 from resettle.model.selector import EVERYTHING, Selector
 from resettle.model.semantics import PARITY, Semantics
@@ -29,7 +30,7 @@ class Snapshot:
     """All that a plan is drawn from."""
 
     fleet: Fleet
-    pods: tuple[Pod, ...]
+    population: Population
     taken_at: datetime
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class Snapshot:
         """A snapshot of these objects, in canonical order whatever theirs was."""
         return cls(
             fleet=Fleet(sorted(nodes, key=lambda node: node.name)),
-            pods=tuple(sorted(pods, key=by_lot)),
+            population=Population.of(pods),
             taken_at=taken_at,
             namespaces={namespace.name: namespace for namespace in namespaces},
             priority_classes={it.name: it for it in priority_classes},
@@ -96,53 +97,50 @@ class Snapshot:
 
     # -- pods ---------------------------------------------------------------------------------
 
-    @cached_property
-    def _by_node(self) -> dict[str, list[Pod]]:
-        placed: dict[str, list[Pod]] = {}
-        for pod in self.pods:
-            if pod.node:
-                placed.setdefault(pod.node, []).append(pod)
-        return placed
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """All pods, in canonical order."""
+        return self.population.everyone
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod of this name, if there is one."""
+        return self.population.named(namespace, name)
 
     def pods_on(self, node: Node) -> list[Pod]:
         """All pods bound to the node, finished ones too."""
-        return self._by_node.get(node.name, [])
+        return self.population.on(node.name)
 
     def active_on(self, node: Node) -> list[Pod]:
         """Pods bound to the node that have not run their course."""
-        return [pod for pod in self.pods_on(node) if not pod.finished]
+        return [pod for pod in self.population.on(node.name) if not pod.finished]
+
+    def active_of(self, template: Template) -> list[Pod]:
+        """Pods of the template that are bound to some node and have not run their course."""
+        pods = self.population.templates.get(template, ())
+        return [pod for pod in pods if pod.node and not pod.finished]
+
+    def in_turn(self, pods: Iterable[Pod]) -> Iterator[tuple[Node, list[Pod]]]:
+        """The pods on nodes in scope, node by node, in the order a walk would meet them."""
+        per_node: dict[str, list[Pod]] = {}
+        for pod in pods:
+            per_node.setdefault(pod.node, []).append(pod)
+        position, scope = self.fleet.position, self.in_scope
+        for at in sorted(position[name] for name in per_node if name in position):
+            if scope >> at & 1:
+                node = self.fleet.nodes[at]
+                yield node, sorted(per_node[node.name], key=by_lot)
 
     @cached_property
     def strays(self) -> tuple[Pod, ...]:
         """Pods bound to nodes that are not in the snapshot."""
         known = self.fleet.position
-        return tuple(pod for pod in self.pods if pod.node and pod.node not in known)
+        places = sorted(name for name in self.population.places if name and name not in known)
+        return tuple(pod for name in places for pod in self.population.on(name))
 
-    @cached_property
-    def _by_name(self) -> dict[tuple[str, str], Pod]:
-        return {(pod.namespace, pod.name): pod for pod in self.pods}
-
-    def pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod of this name, if there is one."""
-        return self._by_name.get((namespace, name))
-
-    @cached_property
-    def _active_templates(self) -> dict[str, dict[Template, list[Pod]]]:
-        """Unfinished pods that are on some node, by namespace and template."""
-        grouped: dict[str, dict[Template, list[Pod]]] = {}
-        for pod in self.pods:
-            if pod.node and not pod.finished:
-                grouped.setdefault(pod.namespace, {}).setdefault(pod.template, []).append(pod)
-        return grouped
-
-    @cached_property
+    @property
     def replicas(self) -> Mapping[str, int]:
         """Pods of each owner, by the owner's uid, in any phase and place."""
-        counts: dict[str, int] = {}
-        for pod in self.pods:
-            for owner in pod.owners:
-                counts[owner.uid] = counts.get(owner.uid, 0) + 1
-        return counts
+        return self.population.replicas
 
     @cached_property
     def _covering(self) -> dict[Template, tuple[Budget, ...]]:
@@ -180,7 +178,8 @@ class Snapshot:
         return Fit(
             self.fleet,
             Room(self.fleet, self.requested),
-            lambda namespace: self._active_templates.get(namespace, {}).items(),
+            lambda namespace: self.population.namespaces.get(namespace, ()),
+            self.active_of,
             self.pod,
         )
 

@@ -44,11 +44,11 @@ def owner_keys(template: Template) -> list[OwnerKey]:
     ]
 
 
-def concerned(args: Args, pod: Pod) -> bool:
-    """Whether the plugin looks at the pod at all."""
-    if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
+def concerned(args: Args, template: Template) -> bool:
+    """Whether the plugin looks at pods of this template at all."""
+    if args.namespaces is not None and not args.namespaces.admits(template.namespace):
         return False
-    return bool(pod.owners) and not pod.template.owned_by(args.exclude_owner_kinds)
+    return bool(template.owners) and not template.owned_by(args.exclude_owner_kinds)
 
 
 class Copies:
@@ -57,10 +57,10 @@ class Copies:
     def __init__(self, args: Args, snapshot: Snapshot, draft: Draft) -> None:
         self.total: Counter[OwnerKey] = Counter()
         self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
-        for node in snapshot.nodes:
+        for node, pods in snapshot.in_turn(_sharing(args, snapshot)):
             seen: set[Signature] = set()
-            for pod in draft.walked(snapshot.active_on(node)):
-                if not concerned(args, pod) or not draft.could_go(pod):
+            for pod in draft.walked(pods):
+                if not draft.could_go(pod):
                     continue
                 keys = owner_keys(pod.template)
                 self.total.update(keys)
@@ -69,6 +69,23 @@ class Copies:
                     for key in keys:
                         self.surplus.setdefault(key, {}).setdefault(node.name, []).append(pod)
                 seen.add(signature)
+
+
+def _sharing(args: Args, snapshot: Snapshot) -> Iterator[Pod]:
+    """Pods of owners that have two alike on some node; the others need not be looked at."""
+    alike: dict[Signature, list[Template]] = {}
+    for template in snapshot.population.templates:
+        if concerned(args, template):
+            alike.setdefault(_signature(template), []).append(template)
+    crowded: set[OwnerKey] = set()
+    for templates in alike.values():
+        nodes = [pod.node for template in templates for pod in snapshot.active_of(template)]
+        if len(set(nodes)) < len(nodes):
+            crowded.update(owner_keys(templates[0]))
+    for templates in alike.values():
+        if not crowded.isdisjoint(owner_keys(templates[0])):
+            for template in templates:
+                yield from snapshot.active_of(template)
 
 
 def _signature(template: Template) -> Signature:

@@ -58,11 +58,15 @@ def _reasons(pod: Pod, args: Args) -> Iterator[str]:
 def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes the failed pods of each node."""
     found = False
-    for node in snapshot.nodes:
+    phase_failed = [
+        pod
+        for state, pods in snapshot.population.states.items()
+        if state.phase == "Failed"
+        for pod in selected(args, snapshot, pods)
+    ]
+    for _, pods in snapshot.in_turn(phase_failed):
         reasons = {
-            pod: why
-            for pod in draft.walked(selected(args, snapshot, snapshot.pods_on(node)))
-            if (why := failed(pod, args, snapshot.taken_at))
+            pod: why for pod in draft.walked(pods) if (why := failed(pod, args, snapshot.taken_at))
         }
         found = found or bool(reasons)
         if propose_in_turn(draft, draft.ordered(reasons), reasons.__getitem__) is Next.NOTHING:

@@ -8,7 +8,7 @@ from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import selected
 from resettle.framework.verdict import Stopped
-from resettle.model.pod import Pod
+from resettle.model.pod import Pod, State
 from resettle.model.snapshot import Snapshot
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
 from resettle.policy.args import Int32, SelectingArgs
@@ -41,19 +41,19 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
                 )
 
 
-def restarts(pod: Pod, args: Args) -> int:
+def restarts(state: State, args: Args) -> int:
     """How often the containers that count have restarted."""
-    containers = pod.state.watched_containers(init=args.including_init_containers)
+    containers = state.watched_containers(init=args.including_init_containers)
     return sum(container.restarts for container in containers)
 
 
-def restarts_too_often(pod: Pod, args: Args) -> bool:
+def restarts_too_often(state: State, args: Args) -> bool:
     """Whether the threshold is reached, in one of the states asked for."""
-    if restarts(pod, args) < args.pod_restart_threshold:
+    if restarts(state, args) < args.pod_restart_threshold:
         return False
-    if not args.states or pod.state.phase in args.states:
+    if not args.states or state.phase in args.states:
         return True
-    containers = pod.state.watched_containers(init=args.including_init_containers)
+    containers = state.watched_containers(init=args.including_init_containers)
     return any(container.waiting in args.states for container in containers)
 
 
@@ -61,18 +61,19 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes on each node the pods that restart too often, most restarts first."""
 
     def because(pod: Pod) -> str:
-        times, most = restarts(pod, args), args.pod_restart_threshold
+        times, most = restarts(pod.state, args), args.pod_restart_threshold
         return f"has restarted {times} times, the threshold is {most}"
 
     found = False
-    for node in snapshot.nodes:
-        pods = [
-            pod
-            for pod in draft.walked(selected(args, snapshot, snapshot.pods_on(node)))
-            if restarts_too_often(pod, args)
-        ]
-        found = found or bool(pods)
-        worst_first = draft.ordered(pods, lambda pod: -restarts(pod, args))
+    unsettled = [
+        pod
+        for state, pods in snapshot.population.states.items()
+        if restarts_too_often(state, args)
+        for pod in selected(args, snapshot, pods)
+    ]
+    for _, pods in snapshot.in_turn(unsettled):
+        found = True
+        worst_first = draft.ordered(draft.walked(pods), lambda pod: -restarts(pod.state, args))
         if propose_in_turn(draft, worst_first, because) is Next.NOTHING:
             return LIMIT_REACHED
     return None if found else NO_CANDIDATE

@@ -28,17 +28,31 @@ class Neighbourhood:
 
     def __init__(self, args: Args, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        selection = snapshot.prepared(args, Selection)
-        self._pods: dict[str, dict[Template, set[Pod]]] = {}
-        self._names: dict[tuple[str, str], Pod] = {}
-        self.on_node: dict[str, list[Pod]] = {}
-        for node in snapshot.nodes:
-            pods = [pod for pod in snapshot.active_on(node) if pod in selection]
-            self.on_node[node.name] = pods
-            for pod in pods:
-                self._pods.setdefault(pod.namespace, {}).setdefault(pod.template, set()).add(pod)
-                self._names[pod.namespace, pod.name] = pod
+        self._selection = snapshot.prepared(args, Selection)
+        self._gone: set[Pod] = set()
         self._counts: dict[tuple[Selector, str, str], Counter[tuple[str, str]]] = {}
+
+    def pods_with_rules(self) -> list[Pod]:
+        """Pods in view that state a rule of their own."""
+        return [
+            pod
+            for template in self._snapshot.population.templates
+            if template.spec.anti_affinity
+            for pod in self._in_view(template)
+        ]
+
+    def _in_view(self, template: Template) -> list[Pod]:
+        return [
+            pod
+            for pod in self._snapshot.active_of(template)
+            if pod in self._selection and self._snapshot.node(pod.node)
+        ]
+
+    def _named(self, namespace: str, name: str) -> Pod | None:
+        pod = self._snapshot.pod(namespace, name)
+        if pod is None or pod.finished or pod in self._gone or pod not in self._selection:
+            return None
+        return pod if self._snapshot.node(pod.node) else None
 
     def violated(self, pod: Pod) -> PodTerm | None:
         """The first of the pod's own rules that a neighbour breaks."""
@@ -52,8 +66,7 @@ class Neighbourhood:
 
     def forget(self, pod: Pod) -> None:
         """Takes a pod that leaves out of every count."""
-        self._pods[pod.namespace][pod.template].discard(pod)
-        del self._names[pod.namespace, pod.name]
+        self._gone.add(pod)
         for (selector, namespace, topology_key), count in self._counts.items():
             if namespace == pod.namespace and selector.matches(pod.labels):
                 count[self._place(pod.node, topology_key)] -= 1
@@ -67,7 +80,7 @@ class Neighbourhood:
         place = self._place(pod.node, term.topology_key)
         near = count[place]
         # Pods are told apart by name alone: a namesake is no neighbour, be it the pod itself.
-        namesake = self._names.get((namespace, pod.name))
+        namesake = self._named(namespace, pod.name)
         if namesake is not None and selector.matches(namesake.labels):
             near -= place == self._place(namesake.node, term.topology_key)
         return near
@@ -76,10 +89,11 @@ class Neighbourhood:
         self, selector: Selector, namespace: str, topology_key: str
     ) -> Counter[tuple[str, str]]:
         count: Counter[tuple[str, str]] = Counter()
-        for template, pods in self._pods.get(namespace, {}).items():
+        for template in self._snapshot.population.namespaces.get(namespace, ()):
             if selector.matches(template.labels):
-                for pod in pods:
-                    count[self._place(pod.node, topology_key)] += 1
+                for pod in self._in_view(template):
+                    if pod not in self._gone:
+                        count[self._place(pod.node, topology_key)] += 1
         return count
 
     def _place(self, node: str, topology_key: str) -> tuple[str, str]:
@@ -93,8 +107,8 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes on each node the pods whose own rule is broken, least important first."""
     neighbourhood = Neighbourhood(args, snapshot)
     found = False
-    for node in snapshot.nodes:
-        for pod in draft.ordered(draft.walked(neighbourhood.on_node[node.name]), by_priority):
+    for node, pods in snapshot.in_turn(neighbourhood.pods_with_rules()):
+        for pod in draft.ordered(draft.walked(pods), by_priority):
             term = neighbourhood.violated(pod)
             if term is None:
                 continue

@@ -6,13 +6,13 @@ A pod only goes if some node of the cycle would take it, whatever DefaultEvictor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import selected
 from resettle.framework.verdict import Stopped
 from resettle.model.fleet import Fleet, NodeSet
-from resettle.model.node import Node
 from resettle.model.pod import Pod, Spec
 from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
@@ -39,32 +39,42 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
             )
 
 
-def misplaced(pod: Pod, node: Node, snapshot: Snapshot) -> str | None:
-    """Why the node is not one that the pod's required affinity allows, or None."""
+Reasons = dict[Pod, str]
+
+
+def misplaced(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons:
+    """Pods of one spec whose node is not one that their required affinity allows."""
+    terms = spec.required_terms
+    if terms is None or (not spec.node_selector and any(term.own_node_only for term in terms)):
+        return {}
     fleet = snapshot.fleet
-    if pod.spec.required_terms is None:
-        return None
-    if fleet.only(node.name) & fleet.welcoming(pod.spec, pod.node):
-        return None
-    return f"{node.name} does not satisfy its required node affinity"
+    return {
+        pod: f"{pod.node} does not satisfy its required node affinity"
+        for pod in pods
+        if not fleet.only(pod.node) & fleet.welcoming(spec, pod.node)
+    }
+
+
+def better_elsewhere(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons:
+    """Pods of one spec that prefer some other node of the cycle to their own."""
+    if not spec.preferred_terms:
+        return {}
+    pinned = any(row.term.fields for row in spec.preferred_terms)
+    reasons: Reasons = {}
+    for own_node, alike in groupby(pods, lambda pod: pod.node if pinned else ""):
+        parts = weights(spec, snapshot.fleet, own_node)
+        best = heaviest(parts, snapshot.in_scope)
+        for pod in alike:
+            here = snapshot.fleet.only(pod.node)
+            own = sum(weight for weight, nodes in parts if nodes & here)
+            if best > own:
+                reasons[pod] = f"prefers another node (weight {best}) to {pod.node} (weight {own})"
+    return reasons
 
 
 def weights(spec: Spec, fleet: Fleet, own_node: str) -> list[tuple[int, NodeSet]]:
     """For each preferred term its weight and the nodes that have it."""
     return [(row.weight, fleet.matching(row.term, own_node)) for row in spec.preferred_terms]
-
-
-def better_elsewhere(pod: Pod, node: Node, snapshot: Snapshot) -> str | None:
-    """Why some node of the cycle is preferred to this one, or None."""
-    if not pod.spec.preferred_terms:
-        return None
-    parts = weights(pod.spec, snapshot.fleet, pod.node)
-    here = snapshot.fleet.only(node.name)
-    own = sum(weight for weight, nodes in parts if nodes & here)
-    best = heaviest(parts, snapshot.in_scope)
-    if best <= own:
-        return None
-    return f"prefers another node (weight {best}) to {node.name} (weight {own})"
 
 
 def heaviest(parts: list[tuple[int, NodeSet]], among: NodeSet) -> int:
@@ -76,7 +86,7 @@ def heaviest(parts: list[tuple[int, NodeSet]], among: NodeSet) -> int:
     return max(without, weight + heaviest(rest, among & nodes)) if among & nodes else without
 
 
-Question = Callable[[Pod, Node, Snapshot], str | None]
+Question = Callable[[Spec, list[Pod], Snapshot], Reasons]
 QUESTIONS: dict[str, Question] = {REQUIRED: misplaced, PREFERRED: better_elsewhere}
 
 
@@ -91,17 +101,21 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
 
 
 def _sweep(question: Question, args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+    reasons: Reasons = {}
+    for template in snapshot.population.templates:
+        if template.spec.has_node_affinity:
+            pods = selected(args, snapshot, snapshot.active_of(template))
+            reasons |= question(template.spec, pods, snapshot)
     found = False
-    for node in snapshot.nodes:
-        reasons = {
-            pod: why
-            for pod in draft.walked(selected(args, snapshot, snapshot.active_on(node)))
-            if (why := question(pod, node, snapshot))
-            and (not draft.terminating(pod) or draft.may_leave(pod))
+    for _, pods in snapshot.in_turn(reasons):
+        movable = [
+            pod
+            for pod in draft.walked(pods)
+            if (not draft.terminating(pod) or draft.may_leave(pod))
             and snapshot.fit.anywhere(pod, snapshot.in_scope)
-        }
-        found = found or bool(reasons)
-        if propose_in_turn(draft, draft.ordered(reasons), reasons.__getitem__) is Next.NOTHING:
+        ]
+        found = found or bool(movable)
+        if propose_in_turn(draft, draft.ordered(movable), reasons.__getitem__) is Next.NOTHING:
             return LIMIT_REACHED
     return None if found else NO_CANDIDATE
 

@@ -1,0 +1,140 @@
+"""Figures as tables, and tables in the page about performance."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.measure import Cost
+
+GOALS = {
+    (100, "on"): (5, 3),
+    (1000, "off"): (6, 15),
+    (1000, "on"): (60, 18),
+    (5000, "off"): (15, 30),
+    (5000, "on"): (150, 30),
+}
+"""Nodes and nodeFit to how many times less CPU and memory than the peer we want to use."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Both programs on one cluster with one policy, each as often as was asked for."""
+
+    nodes: int
+    pods: int
+    fit: str
+    ours: Sequence[Cost]
+    peer: Sequence[Cost] = ()
+    worst: str = ""
+
+    @property
+    def key(self) -> str:
+        """What tells it from other cases."""
+        return "/".join(filter(None, (f"{self.nodes:05d}", f"{self.pods:06d}", self.fit, self.worst)))
+
+    @property
+    def cluster(self) -> str:
+        """The size in words."""
+        return f"{self.nodes:,} nodes, {self.pods:,} pods"
+
+
+def typical(costs: Sequence[Cost]) -> Cost:
+    """The median of each figure over several runs."""
+    return Cost(
+        wall=statistics.median(cost.wall for cost in costs),
+        cpu=statistics.median(cost.cpu for cost in costs),
+        peak=statistics.median(cost.peak for cost in costs),
+        evictions=round(statistics.median(cost.evictions for cost in costs)),
+        phases={
+            name: statistics.median(cost.phases.get(name, 0.0) for cost in costs)
+            for name in costs[0].phases
+        },
+        remark="; ".join(dict.fromkeys(cost.remark for cost in costs if cost.remark)),
+    )
+
+
+def comparison(cases: Iterable[Case]) -> str:
+    """Ours and the peer's figures, their ratios, and the goals."""
+    rows = []
+    remarks = []
+    for case in cases:
+        ours = typical(case.ours)
+        rows.append((case.cluster, case.fit, "resettle", *_figures(ours)))
+        if not case.peer:
+            continue
+        peer = typical(case.peer)
+        rows.append(("", "", "descheduler", *_figures(peer)))
+        cpu, memory = GOALS.get((case.nodes, case.fit), (None, None))
+        ratios = (
+            _ratio(peer.wall, ours.wall, None),
+            _ratio(peer.cpu, ours.cpu, cpu),
+            _ratio(peer.peak, ours.peak, memory),
+        )
+        rows.append(("", "", "ratio", *ratios, ""))
+        if peer.remark:
+            remarks.append(f"{case.cluster}, nodeFit {case.fit}: the descheduler {peer.remark}.")
+    heads = ("cluster", "nodeFit", "program", "wall s", "CPU s", "peak MiB", "pods evicted")
+    return "\n\n".join([table(heads, rows, numbers_from=3), *remarks])
+
+
+def _figures(cost: Cost) -> tuple[str, str, str, str]:
+    return f"{cost.wall:,.2f}", f"{cost.cpu:,.2f}", f"{cost.peak:,.0f}", f"{cost.evictions:,}"
+
+
+def _ratio(theirs: float, ours: float, goal: float | None) -> str:
+    times = f"{theirs / ours:,.1f}×"
+    if goal is None:
+        return times
+    return f"{times} (goal {goal}×{'' if theirs / ours >= goal else ', missed'})"
+
+
+def phase_table(cases: Iterable[Case]) -> str:
+    """Where our CPU time goes, in milliseconds, one column for each case."""
+    columns = {f"{case.nodes:,} {case.fit}": typical(case.ours) for case in cases}
+    names = dict.fromkeys(name for cost in columns.values() for name in cost.phases)
+    rows = [
+        (name, *(f"{cost.phases.get(name, 0.0):,.0f}" for cost in columns.values()))
+        for name in names
+    ]
+    rest = (cost.cpu * 1000 - sum(cost.phases.values()) for cost in columns.values())
+    rows.append(("Python itself", *(f"{max(0.0, ms):,.0f}" for ms in rest)))
+    return table(("phase, CPU ms", *columns), rows, numbers_from=1)
+
+
+def ours_table(cases: Iterable[Case], title: str) -> str:
+    """Our own figures, one line for each case."""
+    rows = [
+        (case.worst or case.cluster, case.fit, *_figures(typical(case.ours))) for case in cases
+    ]
+    heads = (title, "nodeFit", "wall s", "CPU s", "peak MiB", "pods evicted")
+    return table(heads, rows, numbers_from=2)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int) -> str:
+    """A Markdown table that can also be read as it is; numbers are set to the right."""
+    lines = [tuple(heads), *map(tuple, rows)]
+    widths = [max(3, *(len(line[i]) for line in lines)) for i in range(len(heads))]
+
+    def row(cells: Sequence[str]) -> str:
+        set_right = (
+            f"{cell:>{width}}" if i >= numbers_from else f"{cell:{width}}"
+            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return f"| {' | '.join(set_right)} |"
+
+    rule = (
+        "-" * (width - 1) + (":" if i >= numbers_from else "-") for i, width in enumerate(widths)
+    )
+    return "\n".join([row(lines[0]), f"| {' | '.join(rule)} |", *map(row, lines[1:])])
+
+
+def within_markers(page: str, name: str, text: str) -> str:
+    """The page with the text between the markers of this name."""
+    begin, end = f"<!-- bench:{name} -->", f"<!-- /bench:{name} -->"
+    before, found, rest = page.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"the page has no markers {begin} and {end}")
+    return f"{before}{begin}\n{text}\n{end}{after}"
