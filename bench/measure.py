@@ -46,7 +46,7 @@ class Failed(Exception):
 
 
 def run_child(
-    command: Sequence[str | Path],
+    command: Sequence[str],
     *,
     out: Path,
     err: Path,
@@ -86,8 +86,8 @@ def run_child(
 def run_ours(served: Serving, policy: Path, folder: Path, timeout: float) -> Cost:
     """`resettle plan` over the served cluster."""
     out, err = folder / "plan.json", folder / "plan.err"
-    words = ["plan", "--kubeconfig", served.kubeconfig, "--policy", policy, "-o", "json"]
-    command = [sys.executable, "-m", "resettle", *words, "--profile-cycle"]
+    words = f"plan --kubeconfig {served.kubeconfig} --policy {policy} -o json --profile-cycle"
+    command = [sys.executable, "-m", "resettle", *words.split()]
     cost, code = run_child(command, out=out, err=err, timeout=timeout)
     if code or cost.remark:
         raise Failed(f"resettle ended with {code} {cost.remark}\n{err.read_text()[-2000:]}")
@@ -122,8 +122,8 @@ def run_peer(binary: Path, served: Serving, policy: Path, folder: Path, timeout:
     """
     log = folder / "peer.log"
     held = _HeldBack(served, log)
-    flags = ["--dry-run", "--secure-port=0", "--disable-metrics", "-v=1"]
-    command = [binary, "--kubeconfig", served.kubeconfig, "--policy-config-file", policy, *flags]
+    files = f"--kubeconfig={served.kubeconfig} --policy-config-file={policy}"
+    command = [str(binary), *files.split(), *"--dry-run --secure-port=0 -v=1".split()]
     served.hold()
     try:
         cost, code = run_child(

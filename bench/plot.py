@@ -33,7 +33,7 @@ class Panel:
 
 
 def fitted(points: Sequence[Point]) -> tuple[float, float]:
-    """Exponent and factor of the power law nearest to the points, by least squares of logarithms."""
+    """Exponent and factor of the power law nearest to the points, in logarithms."""
     xs = [math.log(x) for x, _ in points]
     ys = [math.log(y) for _, y in points]
     middle_x, middle_y = sum(xs) / len(xs), sum(ys) / len(ys)

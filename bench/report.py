@@ -27,12 +27,20 @@ class Case:
     fit: str
     ours: Sequence[Cost]
     peer: Sequence[Cost] = ()
-    worst: str = ""
+    hard: str = ""
+    """Which of the hard clusters it is, if one."""
+    taken: str = ""
+    """When and by which command."""
 
     @property
     def key(self) -> str:
         """What tells it from other cases."""
-        return "/".join(filter(None, (f"{self.nodes:05d}", f"{self.pods:06d}", self.fit, self.worst)))
+        return f"{self.nodes:06d}/{self.pods:07d}/{self.hard}/{self.fit}"
+
+    @property
+    def our(self) -> Cost:
+        """Our typical run."""
+        return typical(self.ours)
 
     @property
     def cluster(self) -> str:
@@ -60,7 +68,7 @@ def comparison(cases: Iterable[Case]) -> str:
     rows = []
     remarks = []
     for case in cases:
-        ours = typical(case.ours)
+        ours = case.our
         rows.append((case.cluster, case.fit, "resettle", *_figures(ours)))
         if not case.peer:
             continue
@@ -92,7 +100,7 @@ def _ratio(theirs: float, ours: float, goal: float | None) -> str:
 
 def phase_table(cases: Iterable[Case]) -> str:
     """Where our CPU time goes, in milliseconds, one column for each case."""
-    columns = {f"{case.nodes:,} {case.fit}": typical(case.ours) for case in cases}
+    columns = {f"{case.nodes:,} {case.fit}": case.our for case in cases}
     names = dict.fromkeys(name for cost in columns.values() for name in cost.phases)
     rows = [
         (name, *(f"{cost.phases.get(name, 0.0):,.0f}" for cost in columns.values()))
@@ -105,9 +113,7 @@ def phase_table(cases: Iterable[Case]) -> str:
 
 def ours_table(cases: Iterable[Case], title: str) -> str:
     """Our own figures, one line for each case."""
-    rows = [
-        (case.worst or case.cluster, case.fit, *_figures(typical(case.ours))) for case in cases
-    ]
+    rows = [(case.hard or case.cluster, case.fit, *_figures(case.our)) for case in cases]
     heads = (title, "nodeFit", "wall s", "CPU s", "peak MiB", "pods evicted")
     return table(heads, rows, numbers_from=2)
 

@@ -13,32 +13,32 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import figures, peer
-from bench.generate import DAEMON_SETS, WORST
+from bench import peer
+from bench.figures import TABLES, Book
+from bench.generate import WORST
 from bench.measure import Cost, Failed, run_ours, run_peer
-from bench.plot import Panel, svg
-from bench.report import Case, comparison, ours_table, phase_table
+from bench.report import Case
 from bench.serving import Serving
 from resettle import __version__
 
-ROOT = Path(__file__).parents[1]
-POLICY = Path(__file__).with_name("policy.yaml")
+HERE = Path(__file__).parent
+DOCS = HERE.parent / "docs"
 GROWTH = (100, 200, 500, 1000, 2000, 5000, 10_000)
-FIT_FROM = 1000
 WORST_NODES = 1000
 
 
 def parser() -> argparse.ArgumentParser:
     """What the command line understands."""
-    words = argparse.ArgumentParser(prog="bench.run", description=__doc__.partition("\n")[0])
+    words = argparse.ArgumentParser(prog="bench.run", description=(__doc__ or "").splitlines()[0])
     words.add_argument("--nodes", type=int, nargs="+", default=[100], help="sizes to compare at")
     words.add_argument("--pods", type=int, default=30, help="pods on each node, on average")
     words.add_argument("--node-fit", choices=("on", "off", "both"), default="both")
@@ -46,30 +46,125 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("--timeout", type=float, default=1800, help="seconds for one run")
     words.add_argument("--peer", type=Path, metavar="FILE", help="a peer that is built already")
     words.add_argument("--alone", action="store_true", help="measure resettle only")
-    words.add_argument("--growth", action="store_true", help="how cost grows, resettle only")
-    words.add_argument("--worst", action="store_true", help="hard clusters, resettle only")
     words.add_argument("--write", action="store_true", help="put the figures into docs")
+    instead = words.add_mutually_exclusive_group()
+    instead.add_argument("--growth", action="store_true", help="how cost grows, resettle only")
+    instead.add_argument("--worst", action="store_true", help="hard clusters, resettle only")
     return words
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measures what was asked for, and prints it."""
+    words = sys.argv[1:] if words is None else words
     chosen = parser().parse_args(words)
-    command = "python -m bench.run " + shlex.join(sys.argv[1:] if words is None else words)
-    rival = None if chosen.alone or chosen.growth or chosen.worst else find_peer(chosen.peer)
+    section = "growth" if chosen.growth else "worst" if chosen.worst else "compare"
+    rival = None if chosen.alone or section != "compare" else find_peer(chosen.peer)
+    taken = f"{datetime.now(UTC):%Y-%m-%d}, `python -m bench.run {shown(words)}`"
     try:
-        cases = list(measured(chosen, rival))
+        cases = [replace(case, taken=taken) for case in measured(section, chosen, rival)]
     except Failed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    section = "growth" if chosen.growth else "worst" if chosen.worst else "compare"
-    taken = figures.Section(setting(command, rival), cases)
-    print(rendered(section, cases))
+    book = Book(HERE / "figures.json") if chosen.write else Book(Path(os.devnull) / "none")
+    book.add(section, setting(rival), cases)
+    for made in TABLES[section]:
+        print(made(book.sections[section]), end="\n\n")
     if chosen.write:
-        book = figures.read()
-        book[section] = figures.merged(book.get(section), taken)
-        figures.write(book)
-        figures.write_page(book)
-        if section == "growth":
-            (ROOT / "docs" / "growth.svg").write_text(svg(panels(cases)))
+        book.save()
+        book.fill(DOCS / "performance.md", DOCS / "growth.svg")
     return 0
+
+
+def shown(words: Sequence[str]) -> str:
+    """The command line without what only this machine has."""
+    return shlex.join(words)
+
+
+def find_peer(binary: Path | None) -> peer.Peer | None:
+    """The peer, or nothing and a word about it."""
+    try:
+        return peer.known(binary) if binary else peer.built()
+    except peer.NoPeer as error:
+        print(f"note: resettle is measured alone: {error}", file=sys.stderr)
+        return None
+
+
+def measured(section: str, chosen: argparse.Namespace, rival: peer.Peer | None) -> Iterator[Case]:
+    """Every case of a section, one after the other."""
+    match section:
+        case "growth":
+            clusters = [(nodes, "") for nodes in GROWTH]
+            fits = ["on"]
+        case "worst":
+            clusters = [(WORST_NODES, hard) for hard in ("", *WORST)]
+            fits = ["on"]
+        case _:
+            clusters = [(nodes, "") for nodes in sorted(chosen.nodes)]
+            fits = ["off", "on"] if chosen.node_fit == "both" else [chosen.node_fit]
+    for nodes, hard in clusters:
+        yield from on_one_cluster(nodes, hard, fits, chosen, rival)
+
+
+def on_one_cluster(
+    nodes: int,
+    hard: str,
+    fits: Iterable[str],
+    chosen: argparse.Namespace,
+    rival: peer.Peer | None,
+) -> Iterator[Case]:
+    """Serves one cluster, and has both programs look at it by turns."""
+    shape = [f"--nodes={nodes}", f"--pods={chosen.pods}", *([f"--worst={hard}"] if hard else [])]
+    with tempfile.TemporaryDirectory(prefix="resettle-bench-") as name:
+        folder = Path(name)
+        with Serving(folder, *shape) as served:
+            for fit in fits:
+                policy = folder / f"policy-{fit}.yaml"
+                policy.write_text(policy_text(fit))
+                ours: list[Cost] = []
+                theirs: list[Cost] = []
+                for _ in range(chosen.repeat):
+                    ours.append(run_ours(served, policy, folder, chosen.timeout))
+                    say(nodes, hard, fit, "resettle", ours[-1])
+                    if rival:
+                        theirs.append(
+                            run_peer(rival.binary, served, policy, folder, chosen.timeout)
+                        )
+                        say(nodes, hard, fit, "descheduler", theirs[-1])
+                yield Case(nodes, served.objects["Pod"], fit, ours, theirs, hard)
+
+
+def policy_text(fit: str) -> str:
+    """The policy with nodeFit on or off."""
+    text = (HERE / "policy.yaml").read_text()
+    return re.sub(r"nodeFit: \w+", f"nodeFit: {'true' if fit == 'on' else 'false'}", text)
+
+
+def say(nodes: int, hard: str, fit: str, program: str, cost: Cost) -> None:
+    """Tells whoever waits how it goes."""
+    print(
+        f"{nodes} nodes {hard or 'as usual'}, nodeFit {fit}, {program}: {cost.wall:.2f} s wall, "
+        f"{cost.cpu:.2f} s CPU, {cost.peak:.0f} MiB, {cost.evictions} evictions {cost.remark}",
+        file=sys.stderr,
+    )
+
+
+def setting(rival: peer.Peer | None) -> str:
+    """Versions and machine."""
+    beside = f"descheduler {peer.VERSION} (built with {rival.go}), " if rival else ""
+    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return (
+        f"resettle {__version__}, {beside}Python {platform.python_version()}; "
+        f"{os.cpu_count()} cores ({cpu_model()}), {pages * size / 2**30:.0f} GiB of memory, "
+        f"{platform.system()} {platform.release()}."
+    )
+
+
+def cpu_model() -> str:
+    """What the processor calls itself."""
+    info = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
+    return found[1].strip() if found else platform.machine()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

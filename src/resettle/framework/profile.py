@@ -32,7 +32,7 @@ class Instance(Struct, frozen=True):
         return function
 
     def guarding(self, snapshot: Snapshot) -> Callable[[Pod], Refusal | None]:
-        """The filter as a question about a pod alone; a refusal is signed with the plugin's name."""
+        """The filter as a question about a pod alone; a refusal is signed by the plugin."""
         guard: Guard = getattr(self.plugin, self.point)
         args, name = self.args, self.name
 

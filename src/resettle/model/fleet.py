@@ -27,6 +27,8 @@ class Fleet:
         self.everyone: NodeSet = (1 << len(self.nodes)) - 1
         self._placements: dict[tuple[object, ...], NodeSet] = {}
         self._tolerant: dict[tuple[Toleration, ...], NodeSet] = {}
+        self._values: dict[str, dict[str, str]] = {}
+        self._values_within: dict[tuple[str, NodeSet], frozenset[str]] = {}
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
@@ -88,6 +90,24 @@ class Fleet:
     def domains(self, topology_key: str) -> dict[str, NodeSet]:
         """The nodes of each value of a label."""
         return self._labelled.get(topology_key, {})
+
+    def values_of(self, key: str) -> dict[str, str]:
+        """The value of a label by the name of each node that carries it."""
+        values = self._values.get(key)
+        if values is None:
+            values = self._values[key] = {
+                node.name: node.labels[key] for node in self.nodes if key in node.labels
+            }
+        return values
+
+    def values_within(self, key: str, chosen: NodeSet) -> frozenset[str]:
+        """The values of a label that some node of the set carries."""
+        found = self._values_within.get((key, chosen))
+        if found is None:
+            found = self._values_within[key, chosen] = frozenset(
+                value for value, nodes in self.domains(key).items() if nodes & chosen
+            )
+        return found
 
     @cached_property
     def _having(self) -> dict[str, NodeSet]:

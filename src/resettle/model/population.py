@@ -94,11 +94,14 @@ class Population:
 
     @cached_property
     def namespaces(self) -> Mapping[str, list[Template]]:
-        """The templates of each namespace."""
+        """The templates of each namespace, in the order of their first pods."""
         grouped: dict[str, list[Template]] = {}
-        for template in self._by_template:
+        for template in sorted(self._by_template, key=self._first):
             grouped.setdefault(template.namespace, []).append(template)
         return grouped
+
+    def _first(self, template: Template) -> bytes:
+        return by_lot(self._by_template[template][0])
 
     @cached_property
     def replicas(self) -> Mapping[str, int]:

@@ -83,20 +83,37 @@ def rule_of(constraint: SpreadConstraint, selector: Selector, pod: Pod) -> Rule:
 
 
 class Pool:
-    """The pods that count in one namespace: selected, unfinished, free to leave."""
+    """The pods that count in one namespace: selected, unfinished, in scope, free to leave."""
 
-    def __init__(self) -> None:
-        self.templates: dict[Template, list[Pod]] = {}
+    def __init__(self, namespace: str, args: Args, snapshot: Snapshot, draft: Draft) -> None:
+        self._templates = snapshot.population.namespaces[namespace]
+        self._args = args
+        self._snapshot = snapshot
+        self._draft = draft
+        self._free: dict[Template, list[Pod]] = {}
+
+    def free(self, template: Template) -> list[Pod]:
+        """Pods of the template that count."""
+        pods = self._free.get(template)
+        if pods is None:
+            snapshot, draft = self._snapshot, self._draft
+            active = selected(self._args, snapshot, snapshot.active_of(template))
+            pods = self._free[template] = [
+                pod
+                for pod in draft.walked(active)
+                if snapshot.node(pod.node) and draft.may_leave(pod)
+            ]
+        return pods
 
     def rules(self, actions: tuple[str, ...]) -> Iterator[tuple[Rule, Pod]]:
         """Each distinct rule its pods state, with a pod that states it."""
         known: set[Rule] = set()
-        for template, pods in self.templates.items():
+        for template in self._templates:
             for constraint in template.spec.spread:
                 if constraint.when_unsatisfiable not in actions or constraint.selector is None:
                     continue
                 # Pods of one template state one rule, unless each is pinned to its own node.
-                for pod in pods:
+                for pod in self.free(template):
                     rule = rule_of(constraint, constraint.selector, pod)
                     if rule not in known:
                         known.add(rule)
@@ -105,26 +122,25 @@ class Pool:
                         break
 
     def matching(self, selector: Selector) -> Iterator[Pod]:
-        """Its pods that a selector selects."""
-        for template, pods in self.templates.items():
+        """Its pods that a selector selects and that are not on their way out."""
+        for template in self._templates:
             if selector.matches(template.labels):
-                yield from pods
-
-
-class Domain(NamedTuple):
-    """One value of the topology, and the pods there."""
-
-    value: str
-    pods: list[Pod]
+                for pod in self.free(template):
+                    if not self._draft.terminating(pod):
+                        yield pod
 
 
 class Chooser:
-    """Works out for one rule which pods should go."""
+    """Works out for one rule which pods should go.
 
-    def __init__(self, rule: Rule, stated_by: Pod, snapshot: Snapshot, draft: Draft) -> None:
+    Domains without pods are many where each node is one, and all alike: they are only counted.
+    """
+
+    def __init__(self, rule: Rule, stated_by: Pod, snapshot: Snapshot) -> None:
         self._rule = rule
         self._snapshot = snapshot
-        self._draft = draft
+        self._fits: dict[Pod, bool] = {}
+        self._receivers: NodeSet = 0
         fleet = snapshot.fleet
         self._included: NodeSet = snapshot.in_scope
         if rule.honours_affinity:
@@ -132,69 +148,73 @@ class Chooser:
         if rule.tolerations is not None:
             self._included &= fleet.tolerated_by(rule.tolerations)
 
-    def domains(self, pods: Iterable[Pod]) -> list[Domain]:
-        """The pods by domain, smallest domain first; domains without pods count."""
-        key, snapshot = self._rule.topology_key, self._snapshot
-        found: dict[str, list[Pod]] = {
-            value: []
-            for value, nodes in snapshot.fleet.domains(key).items()
-            if nodes & self._included
-        }
-        for pod in pods:
-            node = snapshot.node(pod.node)
-            value = node.labels.get(key) if node else None
-            if value is not None and not self._draft.terminating(pod):
-                found.setdefault(value, []).append(pod)
-        return sorted(
-            (Domain(value, pods) for value, pods in found.items()),
-            key=lambda domain: (len(domain.pods), domain.value),
-        )
-
     def leaving(self, pods: Iterable[Pod], *, must_fit: bool) -> list[Pod]:
         """Pods whose leaving would even the domains out."""
-        domains = self.domains(pods)
-        sizes = [len(domain.pods) for domain in domains]
-        if not sizes or sizes[-1] - sizes[0] <= self._rule.max_skew:
+        skew, key = self._rule.max_skew, self._rule.topology_key
+        found = self._domains(pods)
+        offered = self._snapshot.fleet.values_within(key, self._included)
+        empty = len(offered) - sum(1 for value in found if value in offered)
+        domains = sorted(found.values(), key=len)
+        smallest = 0 if empty or not domains else len(domains[0])
+        if not domains or len(domains[-1]) - smallest <= skew:
             return []
-        ideal = sum(sizes) / len(sizes)
-        receivers = self._receivers(domains, ideal)
-        for domain in domains:
-            domain.pods.sort(key=self._reluctance)
+        ideal = sum(map(len, domains)) / (len(domains) + empty)
+        self._receivers = self._below(found, ideal)
         chosen: list[Pod] = []
-        low, high = 0, len(domains) - 1
+        low, high = 0, empty + len(domains) - 1
+        giver = sorted(domains[-1], key=reluctance)
+        taken = 0 if empty else len(domains[0])
+        touched = False
         while low < high:
-            if len(domains[high].pods) <= ideal:
+            if len(giver) <= ideal:
                 high -= 1
-            giver, taker = domains[high].pods, domains[low].pods
-            count = moves_between(len(giver), len(taker), ideal, self._rule.max_skew)
+                giver = sorted(domains[high - empty], key=reluctance) if high >= empty else []
+                if len(giver) <= ideal:
+                    break
+            count = moves_between(len(giver), taken, ideal, skew)
+            if count <= 0 and not touched:
+                break
             if count <= 0:
-                low += 1
+                low, touched = low + 1, False
+                taken = 0 if low < empty else len(domains[low - empty])
                 continue
-            giver.sort(key=lambda pod: bool(self._snapshot.fit.elsewhere(pod, receivers)))
-            going = giver[-count:]
-            chosen += (
-                pod for pod in going if not must_fit or self._snapshot.fit.elsewhere(pod, receivers)
-            )
+            giver.sort(key=self._fits_a_receiver)
+            chosen += (pod for pod in giver[-count:] if not must_fit or self._fits_a_receiver(pod))
             # The books are kept as if all had moved, be it only so that the loop ends.
             del giver[-count:]
-            taker += going
+            taken, touched = taken + count, True
         return chosen
 
-    def _receivers(self, domains: list[Domain], ideal: float) -> NodeSet:
-        nodes = self._snapshot.fleet.domains(self._rule.topology_key)
-        receivers = 0
-        for domain in domains:
-            if len(domain.pods) < ideal:
-                receivers |= nodes.get(domain.value, 0) & self._included
-        return receivers
+    def _domains(self, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+        values = self._snapshot.fleet.values_of(self._rule.topology_key)
+        found: dict[str, list[Pod]] = {}
+        for pod in pods:
+            value = values.get(pod.node)
+            if value is not None:
+                found.setdefault(value, []).append(pod)
+        return dict(sorted(found.items()))
 
-    def _reluctance(self, pod: Pod) -> tuple[int, bool, int]:
-        """Sorts those that should rather stay to the front; pods are taken from the end."""
-        if not self._draft.may_leave(pod):
-            return (0, False, 0)
-        spec = pod.spec
-        tied = spec.node_selector is not None or spec.has_node_affinity
-        return (1 if tied else 2, spec.priority is not None, spec.priority or 0)
+    def _below(self, found: dict[str, list[Pod]], ideal: float) -> NodeSet:
+        """Nodes that count for the rule and whose domain has fewer pods than the average."""
+        fleet, key = self._snapshot.fleet, self._rule.topology_key
+        nodes = fleet.having(key) & self._included
+        for value, pods in found.items():
+            if len(pods) >= ideal:
+                nodes &= ~fleet.domains(key)[value]
+        return nodes
+
+    def _fits_a_receiver(self, pod: Pod) -> bool:
+        fits = self._fits.get(pod)
+        if fits is None:
+            fits = self._fits[pod] = bool(self._snapshot.fit.elsewhere(pod, self._receivers))
+        return fits
+
+
+def reluctance(pod: Pod) -> tuple[bool, bool, int]:
+    """Sorts those that should rather stay to the front; pods are taken from the end."""
+    spec = pod.spec
+    tied = spec.node_selector is not None or spec.has_node_affinity
+    return (not tied, spec.priority is not None, spec.priority or 0)
 
 
 def moves_between(high: int, low: int, ideal: float, max_skew: int) -> int:
@@ -211,10 +231,11 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     must_fit = args.topology_balance_node_fit is not False
     reasons: dict[Pod, str] = {}
     stated = False
-    for _, pool in sorted(_pools(args, snapshot, draft).items()):
+    for namespace in _namespaces(actions, snapshot):
+        pool = Pool(namespace, args, snapshot, draft)
         for rule, stated_by in pool.rules(actions):
             stated = True
-            chooser = Chooser(rule, stated_by, snapshot, draft)
+            chooser = Chooser(rule, stated_by, snapshot)
             for pod in chooser.leaving(pool.matching(rule.selector), must_fit=must_fit):
                 reasons.setdefault(
                     pod,
@@ -234,14 +255,16 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     return BALANCED if stated else NO_RULE
 
 
-def _pools(args: Args, snapshot: Snapshot, draft: Draft) -> dict[str, Pool]:
-    pools: dict[str, Pool] = {}
-    for node in snapshot.nodes:
-        for pod in draft.walked(selected(args, snapshot, snapshot.active_on(node))):
-            if draft.may_leave(pod):
-                pool = pools.setdefault(pod.namespace, Pool())
-                pool.templates.setdefault(pod.template, []).append(pod)
-    return pools
+def _namespaces(actions: tuple[str, ...], snapshot: Snapshot) -> list[str]:
+    """Namespaces in which some pod states a constraint that counts."""
+    return sorted(
+        {
+            template.namespace
+            for template in snapshot.population.templates
+            for constraint in template.spec.spread
+            if constraint.when_unsatisfiable in actions
+        }
+    )
 
 
 NO_RULE = Stopped(NO_CANDIDATE.code, "no pod that could go states a constraint that counts here")
