@@ -20,10 +20,13 @@ from dataclasses import dataclass, field, replace
 from typing import IO
 
 from bench.templates import (
+    ANY,
     HOSTNAME,
+    INIT,
     POOL,
     POOLS,
     PRIORITIES,
+    SMALL,
     ZONE,
     ZONES,
     Object,
@@ -38,6 +41,7 @@ from bench.templates import (
 )
 
 DAEMON_SETS = 6
+LARGE_WORKLOADS = 10
 NODES_PER_TEAM = 5
 NODE_CPU = 16_000
 NODE_PODS = 110
@@ -61,6 +65,8 @@ class Shape:
     anti_affinity: float = 0.10
     spread: float = 0.20
     node_affinity: float = 0.15
+    pinned: float = 0.03
+    """Workloads whose pods cannot leave their node, as with local volumes."""
     budgets: float = 0.10
     tainted_nodes: float = 0.03
     new_nodes: float = 0.08
@@ -231,8 +237,9 @@ class Generator:
         if kind == "StatefulSet":
             labels["statefulset.kubernetes.io/pod-name"] = "@name@"
         labels = dict(sorted(labels.items()))
-        main = container(lots, app, init=False)
-        first = [container(lots, f"{app}-init", init=True)] if lots.random() < 0.15 else []
+        # The workloads with the most pods come first, and are made of small ones.
+        main = container(lots, app, SMALL if kind == "DaemonSet" or i < LARGE_WORKLOADS else ANY)
+        first = [container(lots, f"{app}-init", INIT)] if lots.random() < 0.15 else []
         pod = pod_object(
             owner_kind="ReplicaSet" if kind == "Deployment" else kind,
             owner=owner,
@@ -276,7 +283,9 @@ class Generator:
             tolerations = [{"operator": "Exists"}]
             affinity["nodeAffinity"] = required_nodes("matchFields", "metadata.name", "@node@")
         else:
-            if lots.random() < shape.node_affinity:
+            if lots.random() < shape.pinned:
+                affinity["nodeAffinity"] = required_nodes("matchFields", "metadata.name", "@node@")
+            elif lots.random() < shape.node_affinity:
                 pools = lots.sample(POOLS, 2)
                 affinity["nodeAffinity"] = required_nodes("matchExpressions", POOL, *pools)
             if lots.random() < shape.anti_affinity:

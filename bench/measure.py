@@ -118,7 +118,8 @@ def run_peer(binary: Path, served: Serving, policy: Path, folder: Path, timeout:
     """One dry run of the peer over the served cluster.
 
     Its dry run works on a copy of the cluster and begins before the copy is complete, so that it
-    finds little or nothing to do; here the last list is held back until it has caught up.
+    finds little or nothing to do; here the last list is held back until it has caught up. The time
+    it idles for that is not counted.
     """
     log = folder / "peer.log"
     held = _HeldBack(served, log)
@@ -138,7 +139,8 @@ def run_peer(binary: Path, served: Serving, policy: Path, folder: Path, timeout:
         for line in lines:
             if found := _EVICTED.search(line):
                 evicted.add(found[1])
-    return Cost(cost.wall, cost.cpu, cost.peak, len(evicted), remark=cost.remark)
+    wall = cost.wall - held.waited
+    return Cost(wall, cost.cpu, cost.peak, len(evicted), remark=cost.remark)
 
 
 class _HeldBack:
@@ -150,7 +152,9 @@ class _HeldBack:
         self._read = 0
         self._before = served.asked("list PriorityClass")
         self._released = False
-        self._busy = (0.0, 0.0)
+        self.waited = 0.0
+        """Seconds that the peer idled until it was let on."""
+        self._busy = (time.monotonic(), 0.0)
 
     def look(self, pid: int) -> str | None:
         """Nothing, or why the peer is to be ended."""
@@ -174,6 +178,7 @@ class _HeldBack:
         elif now - since > IDLE_SECONDS and self._served.asked("list PriorityClass") > self._before:
             self._served.release()
             self._released = True
+            self.waited = time.monotonic() - since
 
 
 def cpu_seconds(pid: int) -> float:

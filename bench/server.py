@@ -13,6 +13,7 @@ import argparse
 import json
 import re
 import signal
+import sys
 import threading
 import time
 from array import array
@@ -185,6 +186,11 @@ class Server(ThreadingHTTPServer):
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         super().__init__(("127.0.0.1", 0), Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Lets a client that has gone away go; anything else is told."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
     @property
     def address(self) -> str:

@@ -19,6 +19,12 @@ ZONE = "topology.kubernetes.io/zone"
 POOL = "example.com/pool"
 PRIORITIES = {"ordinary": 0, "important": 1000, "urgent": 100_000}
 
+Size = dict[int, int]
+"""Millicores that a container may ask for, and how often that is so."""
+INIT: Size = {10: 1}
+SMALL: Size = {50: 40, 100: 30, 250: 20, 500: 10}
+ANY: Size = {50: 25, 100: 25, 250: 20, 500: 15, 1000: 9, 2000: 5, 4000: 1}
+
 _GAP = re.compile(r"@([a-z]+)@")
 
 
@@ -73,10 +79,11 @@ def pod_object(
     }
 
 
-def container(lots: random.Random, name: str, *, init: bool) -> Object:
-    """A container with requests of an everyday size."""
+def container(lots: random.Random, name: str, size: Size) -> Object:
+    """A container with requests of a size that is usual for its purpose."""
+    (cpu,) = lots.choices(list(size), list(size.values()))
     memory = lots.choice(("64Mi", "128Mi", "256Mi", "512Mi", "1Gi", "2Gi", "1500M"))
-    cpu = lots.choice(("50m", "50m", "100m", "200m", "250m", "500m", "750m"))
+    init = size is INIT
     probe = {
         "httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"},
         "timeoutSeconds": 1,
@@ -97,7 +104,7 @@ def container(lots: random.Random, name: str, *, init: bool) -> Object:
         ],
         "resources": {
             "limits": {"memory": memory},
-            "requests": {"cpu": "10m" if init else cpu, "memory": "64Mi" if init else memory},
+            "requests": {"cpu": f"{cpu}m", "memory": "64Mi" if init else memory},
         },
         "volumeMounts": [
             {"name": "config", "mountPath": "/etc/app"},

@@ -48,13 +48,17 @@ def surroundings(**more: str) -> dict[str, str]:
 
 
 def resettle(
-    *words: str | Path, cwd: Path, stdin: bytes = b"", pass_fds: tuple[int, ...] = ()
+    *words: str | Path,
+    cwd: Path,
+    stdin: bytes = b"",
+    pass_fds: tuple[int, ...] = (),
+    env: Mapping[str, str] | None = None,
 ) -> Done:
     """Runs the command to its end."""
     done = subprocess.run(
         [*RESETTLE, *map(str, words)],
         cwd=cwd,
-        env=surroundings(),
+        env=surroundings(**(env or {})),
         input=stdin,
         pass_fds=pass_fds,
         capture_output=True,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # What a strict verifier wants to see, newer Pythons among them.
 _PROFILES = """\
@@ -73,7 +74,7 @@ class Authority:
         done = subprocess.run(
             ["openssl", *words],
             cwd=self._folder,
-            env={"NAMES": names, "PATH": "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin"},
+            env={**os.environ, "NAMES": names},
             capture_output=True,
             text=True,
             check=False,
@@ -90,8 +91,8 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> st
     for _ in range(10):
         waiting = [side for side in waiting if not _done(side)]
     assert not waiting, "the handshake never ends"
-    subject = (theirs.getpeercert() or {}).get("subject", ())
-    return "".join(str(value) for ((_, value),) in subject)
+    shown: dict[str, Any] = dict(theirs.getpeercert() or {})
+    return "".join(value for ((_, value),) in shown.get("subject", ()))
 
 
 def _done(side: ssl.SSLObject) -> bool:

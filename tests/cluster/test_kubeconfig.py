@@ -5,38 +5,14 @@ from __future__ import annotations
 import base64
 import ssl
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from resettle.cluster.kubeconfig import default_kubeconfig, read_kubeconfig
 from resettle.errors import InputError
 
 from .certificates import Authority, Pair, shake_hands
-
-Entry = dict[str, Any]
-SERVER: Entry = {"server": "https://127.0.0.1:6443"}
-
-
-def document(cluster: Entry = SERVER, user: Entry | None = None, **top: Any) -> Entry:
-    """A kubeconfig with one context that is also the current one."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": user or {}}],
-        **top,
-    }
-
-
-def written(folder: Path, content: Entry | str) -> str:
-    """The path of a file that holds it."""
-    file = folder / "config"
-    file.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
-    return str(file)
+from .configs import SERVER, document, written
 
 
 def in_base64(file: Path) -> str:
@@ -227,7 +203,7 @@ def test_half_a_client_certificate_is_an_error(
     files = dict(zip(("client-certificate", "client-key"), map(str, client_pair), strict=True))
     file = written(tmp_path, document(user={half: files[half]}))
 
-    with pytest.raises(InputError, match="client-(certificate|key)"):
+    with pytest.raises(InputError, match=r"client-(certificate|key)"):
         read_kubeconfig(file)
 
 
@@ -239,112 +215,29 @@ def test_a_key_that_belongs_to_another_certificate_is_an_error(
         "client-key": str(server_pair.key),
     }
 
-    with pytest.raises(InputError, match="a certificate or key cannot be used: .*mismatch"):
+    with pytest.raises(InputError, match=r"a certificate or key cannot be used: .*mismatch"):
         read_kubeconfig(written(tmp_path, document(user=user)))
 
 
-# -- what cannot be used -------------------------------------------------------------------------
+# -- which file, when none is named --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("content", "context", "says"),
+    ("named", "file"),
     [
-        pytest.param(
-            document(**{"current-context": ""}),
-            None,
-            "FILE has no `current-context`; choose one with --context",
-            id="no current context",
-        ),
-        pytest.param(
-            {"apiVersion": "v1", "kind": "Config"},
-            None,
-            "FILE has no `current-context`; choose one with --context",
-            id="nothing in it",
-        ),
-        pytest.param(
-            document(), "home", "FILE has no entry `home` under `contexts`", id="no such context"
-        ),
-        pytest.param(
-            document(contexts=None),
-            None,
-            "FILE has no entry `here` under `contexts`",
-            id="no contexts at all",
-        ),
-        pytest.param(
-            document(clusters=[]), None, "FILE has no entry `c` under `clusters`", id="no cluster"
-        ),
-        pytest.param(document(users=[]), None, "FILE has no entry `u` under `users`", id="no user"),
-        pytest.param(
-            document({}), None, "FILE: `server` must be an http or https address", id="no server"
-        ),
-        pytest.param(
-            document({"server": "ftp://near.example"}),
-            None,
-            "FILE: `server` must be an http or https address",
-            id="a server of another kind",
-        ),
-        pytest.param(
-            "- a\n- list\n",
-            None,
-            "FILE is not a kubeconfig: it is no mapping of clusters and users",
-            id="a list",
-        ),
-        pytest.param(
-            "", None, "FILE is not a kubeconfig: it is no mapping of clusters and users", id="empty"
-        ),
-        pytest.param(
-            document(user={"tokenFile": "gone"}),
-            None,
-            "FILE: `tokenFile` gone cannot be read: No such file or directory",
-            id="no token file",
-        ),
-        pytest.param(
-            document({**SERVER, "certificate-authority": "gone.pem"}),
-            None,
-            "FILE: `certificate-authority` gone.pem cannot be read: No such file or directory",
-            id="no authority",
-        ),
-        pytest.param(
-            document({**SERVER, "certificate-authority-data": "not base64!"}),
-            None,
-            "FILE: `certificate-authority-data` is not base64",
-            id="an authority that is not base64",
-        ),
-        pytest.param(
-            document(user={"client-certificate-data": "?", "client-key-data": "?"}),
-            None,
-            "FILE: `client-certificate-data` is not base64",
-            id="a certificate that is not base64",
-        ),
+        pytest.param("/etc/kube.conf", "/etc/kube.conf", id="the one it names"),
+        pytest.param("first:second", "first", id="the first of several"),
+        pytest.param("::second", "second", id="the first that is named"),
+        pytest.param("", "HOME/.kube/config", id="empty: the one at home"),
+        pytest.param(None, "HOME/.kube/config", id="unset: the one at home"),
     ],
 )
-def test_what_is_missing_or_wrong_is_named(
-    content: Entry | str, context: str | None, says: str, tmp_path: Path
+def test_the_variable_kubeconfig_names_the_file_to_use(
+    named: str | None, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = written(tmp_path, content)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    if named is not None:
+        monkeypatch.setenv("KUBECONFIG", named)
 
-    with pytest.raises(InputError) as caught:
-        read_kubeconfig(file, context)
-    assert str(caught.value) == says.replace("FILE", file)
-
-
-@pytest.mark.parametrize(
-    ("user", "way"),
-    [
-        pytest.param({"exec": {"command": "aws"}}, "exec", id="a command"),
-        pytest.param({"auth-provider": {"name": "oidc"}}, "auth-provider", id="a provider"),
-        pytest.param({"username": "ann", "password": "x"}, "username", id="a password"),
-        pytest.param({"token": "t", "as": "root"}, "as", id="in the name of another"),
-        pytest.param({"token": "t", "exec": {"command": "aws"}}, "exec", id="even with a token"),
-    ],
-)
-def test_a_way_to_sign_in_that_is_not_understood_is_refused_by_name(
-    user: Entry, way: str, tmp_path: Path
-) -> None:
-    file = written(tmp_path, document(user=user))
-
-    with pytest.raises(InputError) as caught:
-        read_kubeconfig(file)
-    assert str(caught.value) == (
-        f"{file}: signing in with `{way}` is not supported; use a token or a client certificate"
-    )
+    assert default_kubeconfig() == file.replace("HOME", str(tmp_path))

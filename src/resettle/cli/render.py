@@ -18,7 +18,7 @@ from resettle.framework.codes import REASONS
 from resettle.framework.plan import Move, Plan, PluginRun
 from resettle.load.bands import offered, shares
 from resettle.model.node import Node
-from resettle.model.room import requested_on
+from resettle.model.requests import requested_by
 from resettle.model.snapshot import Snapshot
 
 _COLOUR = re.compile(r"\x1b\[\d+m")
@@ -161,7 +161,7 @@ def _nodes(plan: Plan, snapshot: Snapshot, paint: Paint) -> str:
     for node in nodes[:MOST_NODES]:
         before = snapshot.requested(node)
         gone = leaving.get(node.name, set())
-        after = requested_on(pod for pod in snapshot.active_on(node) if pod not in gone)
+        after = requested_by(pod for pod in snapshot.active_on(node) if pod not in gone)
         cells = [bar(*_pair(node, before, after, name), paint) for name in ("cpu", "memory")]
         pods = len(snapshot.pods_on(node))
         count = f"{pods} → {pods - len(gone)}" if gone else str(pods)

@@ -230,6 +230,7 @@ class Decoder:
         wishes = _part(_affinity, affinity) or wire.Affinity()
         nodes, away = wishes.node_affinity, wishes.pod_anti_affinity
         required = nodes.required if nodes else None
+        required_terms = required.node_selector_terms or () if required else ()
         selector = _part(_labels, bytes(item.node_selector))
         return Spec(
             requests=pod_requests(
@@ -249,14 +250,13 @@ class Decoder:
                 for t in _part(_tolerations, bytes(item.tolerations)) or ()
             ),
             node_selector=None if selector is None else tuple(sorted(selector.items())),
-            required_terms=tuple(map(_node_term, required.node_selector_terms or ()))
-            if required
-            else None,
+            required_terms=tuple(map(_node_term, required_terms)) if required else None,
             preferred_terms=tuple(
                 PreferredTerm(row.weight, _node_term(row.preference))
                 for row in (nodes.preferred if nodes else None) or ()
             ),
             has_node_affinity=nodes is not None,
+            pinned=any(term.match_fields for term in required_terms),
             anti_affinity=tuple(
                 PodTerm(
                     term.topology_key, _selector(term.label_selector), tuple(term.namespaces or ())

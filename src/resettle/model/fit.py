@@ -31,13 +31,13 @@ class Fit:
         self,
         fleet: Fleet,
         room: Room,
-        templates_in: Callable[[str], Iterable[Template]],
+        templates_matching: Callable[[str, Selector], Iterable[Template]],
         active_of: Callable[[Template], list[Pod]],
         pod_named: Callable[[str, str], Pod | None],
     ) -> None:
         self._fleet = fleet
         self._room = room
-        self._templates_in = templates_in
+        self._templates_matching = templates_matching
         self._active_of = active_of
         self._pod_named = pod_named
         self._allowed: dict[tuple[Spec, str], NodeSet] = {}
@@ -45,19 +45,16 @@ class Fit:
 
     def elsewhere(self, pod: Pod, among: NodeSet) -> NodeSet:
         """Nodes of the set that would take the pod, its own left out."""
-        others = among & ~self._fleet.only(pod.node)
-        return self._takers(pod, others & self._room.enough_for(pod.spec))
+        return self._takers(pod, among & ~self._fleet.only(pod.node), self._room.enough_for)
 
     def anywhere(self, pod: Pod, among: NodeSet) -> NodeSet:
         """The same with its own node, where the room it has counts as enough."""
         own = self._fleet.only(pod.node)
-        return self._takers(pod, among & (self._room.enough_for(pod.spec) | own))
+        return self._takers(pod, among, lambda spec: self._room.enough_for(spec) | own)
 
     def allowed(self, spec: Spec, own_node: str) -> NodeSet:
         """Nodes that cordon, selector, affinity and taints leave open."""
-        # A DaemonSet pins a pod to its node by name: then the node is part of the key.
-        pinned = any(term.fields for term in spec.required_terms or ())
-        key = (spec, own_node if pinned else "")
+        key = (spec, own_node if spec.pinned else "")
         chosen = self._allowed.get(key)
         if chosen is None:
             fleet = self._fleet
@@ -68,9 +65,13 @@ class Fit:
             )
         return chosen
 
-    def _takers(self, pod: Pod, open_nodes: NodeSet) -> NodeSet:
-        open_nodes &= self.allowed(pod.spec, pod.node)
-        for term in pod.spec.anti_affinity:
+    def _takers(self, pod: Pod, among: NodeSet, enough: Callable[[Spec], NodeSet]) -> NodeSet:
+        spec = pod.template.spec
+        open_nodes = among & self.allowed(spec, pod.node)
+        if not open_nodes:
+            return 0
+        open_nodes &= enough(spec)
+        for term in spec.anti_affinity:
             if not open_nodes:
                 break
             if term.selector is None:
@@ -99,10 +100,9 @@ class Fit:
         if near is None:
             count: dict[str, int] = {}
             for namespace in dict.fromkeys(namespaces):
-                for template in self._templates_in(namespace):
-                    if selector.matches(template.labels):
-                        for pod in self._active_of(template):
-                            count[pod.node] = count.get(pod.node, 0) + 1
+                for template in self._templates_matching(namespace, selector):
+                    for pod in self._active_of(template):
+                        count[pod.node] = count.get(pod.node, 0) + 1
             known = (node for name in count if (node := self._fleet.get(name)))
             near = self._neighbours[key] = Neighbours(count, self._fleet.set_of(known))
         return near

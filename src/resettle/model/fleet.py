@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from resettle.model.affinity import OWN_NODE, NodeTerm
+from resettle.model.changes import Change
 from resettle.model.node import Node
 from resettle.model.pod import Spec
 from resettle.model.selector import Requirement, Selector
@@ -25,10 +26,16 @@ class Fleet:
         self.nodes = tuple(nodes)
         self.position = {node.name: i for i, node in enumerate(self.nodes)}
         self.everyone: NodeSet = (1 << len(self.nodes)) - 1
+        self._singles = {node.name: 1 << i for i, node in enumerate(self.nodes)}
         self._placements: dict[tuple[object, ...], NodeSet] = {}
         self._tolerant: dict[tuple[Toleration, ...], NodeSet] = {}
         self._values: dict[str, dict[str, str]] = {}
         self._values_within: dict[tuple[str, NodeSet], frozenset[str]] = {}
+
+    def after(self, change: Change[Node]) -> Fleet:
+        """The fleet once some nodes have come or changed and others are gone."""
+        nodes = change.applied({node.name: node for node in self.nodes})
+        return Fleet(nodes.values())
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
@@ -40,8 +47,7 @@ class Fleet:
 
     def only(self, name: str) -> NodeSet:
         """The set of just this node; empty for a stranger."""
-        at = self.position.get(name)
-        return 0 if at is None else 1 << at
+        return self._singles.get(name, 0)
 
     def set_of(self, nodes: Iterable[Node]) -> NodeSet:
         """The set of these nodes."""
@@ -167,8 +173,7 @@ class Fleet:
         terms = spec.required_terms
         if terms is None and not spec.node_selector:
             return self.everyone
-        pinned = terms is not None and any(term.fields for term in terms)
-        key = (spec.node_selector, terms, pinned and own_node, unreadable_matches)
+        key = (spec.node_selector, terms, spec.pinned and own_node, unreadable_matches)
         chosen = self._placements.get(key)
         if chosen is None:
             chosen = self.everyone

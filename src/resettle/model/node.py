@@ -21,6 +21,10 @@ class Node(Struct, frozen=True, eq=False):
     """Resource name to nano units."""
     capacity: dict[str, int] = {}
 
+    @property
+    def key(self) -> str:
+        return self.name
+
 
 class Budget(Struct, frozen=True, eq=False):
     """A PodDisruptionBudget and what it still allows."""
@@ -48,6 +52,10 @@ class Claim(Struct, frozen=True, eq=False):
     name: str
     storage_class: str | None = None
 
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
 
 class Namespace(Struct, frozen=True, eq=False):
     """A namespace and its labels."""
@@ -55,9 +63,17 @@ class Namespace(Struct, frozen=True, eq=False):
     name: str
     labels: dict[str, str] = {}
 
+    @property
+    def key(self) -> str:
+        return self.name
+
 
 class PriorityClass(Struct, frozen=True, eq=False):
     """A named priority."""
 
     name: str
     value: int = 0
+
+    @property
+    def key(self) -> str:
+        return self.name

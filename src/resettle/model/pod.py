@@ -30,6 +30,7 @@ ANNOTATIONS = frozenset({EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COS
 """The annotations we read; any other could differ from pod to pod and would part templates."""
 
 CRITICAL_PRIORITY = 2_000_000_000
+FINISHED = ("Succeeded", "Failed")
 QOS_ORDER = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
 
 
@@ -56,6 +57,8 @@ class Spec(Struct, frozen=True, eq=False):
     required_terms: tuple[NodeTerm, ...] | None = None
     preferred_terms: tuple[PreferredTerm, ...] = ()
     has_node_affinity: bool = False
+    pinned: bool = False
+    """Whether its affinity names nodes: then what suits it may depend on where it is."""
     anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     local_storage: bool = False
@@ -178,7 +181,7 @@ class Pod(Struct, frozen=True, eq=False, gc=False):
     @property
     def finished(self) -> bool:
         """Whether it has run its course; such a pod takes no room."""
-        return self.state.phase in ("Succeeded", "Failed")
+        return self.state.phase in FINISHED
 
     @property
     def qos(self) -> str:

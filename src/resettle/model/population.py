@@ -8,11 +8,14 @@ population is made from the last: what did not change is shared, not copied.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import Generic, Self, TypeVar
+from typing import Self, TypeVar
 
-from resettle.model.pod import Pod, State, Template, by_lot
+from resettle.model.changes import Change
+from resettle.model.pod import FINISHED, Pod, State, Template, by_lot
+from resettle.model.requests import requested_by, requests_after
+from resettle.model.selector import Selector
 
 K = TypeVar("K", bound=Hashable)
 Lists = dict[K, list[Pod]]
@@ -27,6 +30,9 @@ class Population:
         self._by_node: Lists[str] = {}
         self._by_template: Lists[Template] = {}
         self._by_state: Lists[State] = {}
+        self._requested: dict[str, dict[str, int]] = {}
+        self._active: dict[Template, list[Pod]] = {}
+        self._by_label: dict[tuple[str, str], dict[str, list[Template]]] = {}
         for pod in pods:
             template = pod.template
             self._by_name.setdefault(template.namespace, {})[pod.name] = pod
@@ -39,25 +45,32 @@ class Population:
         """These pods, in canonical order whatever theirs was."""
         return cls(sorted(pods, key=by_lot))
 
-    def after(self, put: Iterable[Pod], gone: Iterable[tuple[str, str]]) -> Population:
-        """The population once these pods have come or changed, and those are gone."""
-        later = Population()
+    def after(self, change: Change[Pod]) -> Population:
+        """The population once some pods have come or changed and others are gone."""
         by_name = _NameEditor(self._by_name)
-        by_node, by_template = _Editor(self._by_node), _Editor(self._by_template)
-        by_state = _Editor(self._by_state)
-        replaced = [by_name.pop(*name) for name in gone]
-        arrived = list({(pod.namespace, pod.name): pod for pod in put}.values())
+        replaced = [by_name.pop(*key.split("/", 1)) for key in sorted(change.gone)]
+        arrived = list({pod.key: pod for pod in change.put}.values())
         replaced += [by_name.swap(pod) for pod in arrived]
-        for old in filter(None, replaced):
-            by_node.remove(old.node, old)
-            by_template.remove(old.template, old)
-            by_state.remove(old.state, old)
-        for pod in arrived:
-            by_node.insert(pod.node, pod)
-            by_template.insert(pod.template, pod)
-            by_state.insert(pod.state, pod)
-        later._by_name, later._by_node = by_name.names, by_node.lists
-        later._by_template, later._by_state = by_template.lists, by_state.lists
+        departed = [pod for pod in replaced if pod is not None]
+        later = Population()
+        later._by_name = by_name.names
+        later._by_node = _edited(self._by_node, arrived, departed, lambda pod: pod.node)
+        later._by_template = _edited(self._by_template, arrived, departed, lambda pod: pod.template)
+        later._by_state = _edited(self._by_state, arrived, departed, lambda pod: pod.state)
+        later._requested = self._requested_after(arrived, departed)
+        return later
+
+    def _requested_after(
+        self, arrived: list[Pod], departed: list[Pod]
+    ) -> dict[str, dict[str, int]]:
+        moved: dict[str, tuple[list[Pod], list[Pod]]] = {}
+        for side, pods in enumerate((arrived, departed)):
+            for pod in pods:
+                if pod.node in self._requested and not pod.finished:
+                    moved.setdefault(pod.node, ([], []))[side].append(pod)
+        later = dict(self._requested)
+        for node, (came, left) in moved.items():
+            later[node] = requests_after(later[node], came, left)
         return later
 
     def __len__(self) -> int:
@@ -77,6 +90,14 @@ class Population:
         """Pods bound to the node."""
         return self._by_node.get(node, _NOBODY)
 
+    def requested(self, node: str) -> Mapping[str, int]:
+        """What the unfinished pods of the node request together, in nano units."""
+        used = self._requested.get(node)
+        if used is None:
+            active = (pod for pod in self.on(node) if not pod.finished)
+            used = self._requested[node] = requested_by(active)
+        return used
+
     @property
     def places(self) -> Iterable[str]:
         """Names of the nodes that pods are bound to; the empty name stands for none."""
@@ -86,6 +107,36 @@ class Population:
     def templates(self) -> Mapping[Template, list[Pod]]:
         """Pods of each template."""
         return self._by_template
+
+    def active_of(self, template: Template) -> list[Pod]:
+        """Pods of the template that are bound to some node and have not run their course."""
+        active = self._active.get(template)
+        if active is None:
+            active = self._active[template] = [
+                pod
+                for pod in self._by_template.get(template, ())
+                if pod.node and pod.state.phase not in FINISHED
+            ]
+        return active
+
+    def templates_matching(self, namespace: str, selector: Selector) -> list[Template]:
+        """Templates of the namespace that are selected, in the order of their first pods."""
+        candidates = self.namespaces.get(namespace, [])
+        for wanted in selector.requirements:
+            if wanted.operator == "In" and len(wanted.values) == 1:
+                labelled = self._labelled(namespace, wanted.key)
+                candidates = labelled.get(wanted.values[0], [])
+                break
+        return [template for template in candidates if selector.matches(template.labels)]
+
+    def _labelled(self, namespace: str, key: str) -> dict[str, list[Template]]:
+        values = self._by_label.get((namespace, key))
+        if values is None:
+            values = self._by_label[namespace, key] = {}
+            for template in self.namespaces.get(namespace, ()):
+                if key in template.labels:
+                    values.setdefault(template.labels[key], []).append(template)
+        return values
 
     @property
     def states(self) -> Mapping[State, list[Pod]]:
@@ -113,34 +164,31 @@ class Population:
         return counts
 
 
-class _Editor(Generic[K]):
-    """A copy of an index that shares every list nobody has written to."""
-
-    def __init__(self, lists: Lists[K]) -> None:
-        self.lists = dict(lists)
-        self._own: set[K] = set()
-
-    def insert(self, key: K, pod: Pod) -> None:
-        pods = self._writable(key)
-        pods.insert(bisect_left(pods, by_lot(pod), key=by_lot), pod)
-
-    def remove(self, key: K, pod: Pod) -> None:
-        pods = self._writable(key)
-        at = bisect_left(pods, by_lot(pod), key=by_lot)
-        del pods[at]
-        if not pods:
-            del self.lists[key]
-            self._own.discard(key)
-
-    def _writable(self, key: K) -> list[Pod]:
-        if key not in self._own:
-            self._own.add(key)
-            self.lists[key] = list(self.lists.get(key, ()))
-        return self.lists[key]
+def _edited(
+    lists: Lists[K], arrived: list[Pod], departed: list[Pod], key: Callable[[Pod], K]
+) -> Lists[K]:
+    """The index with some pods taken out and others put in; lists not written to are shared."""
+    later, own = dict(lists), set()
+    for pods, came in ((departed, False), (arrived, True)):
+        for pod in pods:
+            place = key(pod)
+            if place not in own:
+                own.add(place)
+                later[place] = list(later.get(place, ()))
+            here = later[place]
+            at = bisect_left(here, by_lot(pod), key=by_lot)
+            if came:
+                here.insert(at, pod)
+            else:
+                del here[at]
+    for place in own:
+        if not later[place]:
+            del later[place]
+    return later
 
 
 class _NameEditor:
-    """The same for the index by namespace and name."""
+    """A copy of the index by namespace and name that shares what nobody has written to."""
 
     def __init__(self, names: dict[str, dict[str, Pod]]) -> None:
         self.names = dict(names)

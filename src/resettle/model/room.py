@@ -8,30 +8,14 @@ thousands of nodes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Node
-from resettle.model.pod import Pod, Spec
+from resettle.model.pod import Spec
 from resettle.model.quantity import counted, milli
 
 _BASIC = ("cpu", "memory", "pods")
-_POD = 10**9
-
-
-def requested_on(pods: Iterable[Pod]) -> dict[str, int]:
-    """What these pods ask for together, in nano units, `pods` being their number."""
-    # Pods of one spec are counted first and multiplied then: a node runs few distinct specs.
-    specs: dict[Spec, int] = {}
-    for pod in pods:
-        spec = pod.template.spec
-        specs[spec] = specs.get(spec, 0) + 1
-    used: dict[str, int] = {"pods": sum(specs.values()) * _POD}
-    for spec, times in specs.items():
-        for name, amount in spec.requests.items():
-            if name != "pods":
-                used[name] = used.get(name, 0) + amount * times
-    return used
 
 
 class Room:

@@ -12,12 +12,13 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
+from resettle.model.changes import Change, Changes
 from resettle.model.fit import Fit
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
-from resettle.model.pod import Pod, Template, by_lot
+from resettle.model.pod import Pod, Template
 from resettle.model.population import Population
-from resettle.model.room import Room, requested_on
+from resettle.model.room import Room
 from resettle.model.selector import EVERYTHING, Selector
 from resettle.model.semantics import PARITY, Semantics
 
@@ -34,8 +35,8 @@ class Snapshot:
     taken_at: datetime
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
-    budgets: tuple[Budget, ...] = ()
-    claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    claims: Mapping[str, Claim] = field(default_factory=dict)
     others: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Objects of kinds that plugins brought themselves, by kind."""
     history: Mapping[tuple[str, str], Any] = field(default_factory=dict)
@@ -65,13 +66,26 @@ class Snapshot:
             fleet=Fleet(sorted(nodes, key=lambda node: node.name)),
             population=Population.of(pods),
             taken_at=taken_at,
-            namespaces={namespace.name: namespace for namespace in namespaces},
-            priority_classes={it.name: it for it in priority_classes},
-            budgets=tuple(sorted(budgets, key=lambda budget: budget.key)),
-            claims={(claim.namespace, claim.name): claim for claim in claims},
+            namespaces=Change(tuple(namespaces)).applied({}),
+            priority_classes=Change(tuple(priority_classes)).applied({}),
+            budgets=Change(tuple(budgets)).applied({}),
+            claims=Change(tuple(claims)).applied({}),
             others=others or {},
             history=history or {},
             moving=frozenset(moving),
+        )
+
+    def next(self, changes: Changes) -> Snapshot:
+        """The cluster a little later; whatever did not change is shared with this snapshot."""
+        return replace(
+            self,
+            taken_at=changes.at,
+            fleet=self.fleet.after(changes.nodes) if changes.nodes else self.fleet,
+            population=self.population.after(changes.pods) if changes.pods else self.population,
+            namespaces=changes.namespaces.applied(self.namespaces),
+            priority_classes=changes.priority_classes.applied(self.priority_classes),
+            budgets=changes.budgets.applied(self.budgets),
+            claims=changes.claims.applied(self.claims),
         )
 
     def read_as(self, semantics: Semantics, node_selector: Selector) -> Snapshot:
@@ -116,19 +130,16 @@ class Snapshot:
 
     def active_of(self, template: Template) -> list[Pod]:
         """Pods of the template that are bound to some node and have not run their course."""
-        pods = self.population.templates.get(template, ())
-        return [pod for pod in pods if pod.node and not pod.finished]
+        return self.population.active_of(template)
 
     def in_turn(self, pods: Iterable[Pod]) -> Iterator[tuple[Node, list[Pod]]]:
         """The pods on nodes in scope, node by node, in the order a walk would meet them."""
-        per_node: dict[str, list[Pod]] = {}
-        for pod in pods:
-            per_node.setdefault(pod.node, []).append(pod)
-        position, scope = self.fleet.position, self.in_scope
-        for at in sorted(position[name] for name in per_node if name in position):
+        chosen = set(pods)
+        places = {pod.node for pod in chosen}
+        position, nodes, scope = self.fleet.position, self.fleet.nodes, self.in_scope
+        for at in sorted(position[name] for name in places if name in position):
             if scope >> at & 1:
-                node = self.fleet.nodes[at]
-                yield node, sorted(per_node[node.name], key=by_lot)
+                yield nodes[at], [p for p in self.population.on(nodes[at].name) if p in chosen]
 
     @cached_property
     def strays(self) -> tuple[Pod, ...]:
@@ -152,7 +163,7 @@ class Snapshot:
         if covering is None:
             covering = self._covering[pod.template] = tuple(
                 budget
-                for budget in self.budgets
+                for budget in self.budgets.values()
                 if budget.namespace == pod.namespace
                 and budget.selector is not None
                 and budget.selector.matches(pod.labels)
@@ -161,16 +172,9 @@ class Snapshot:
 
     # -- room and fit ---------------------------------------------------------------------------
 
-    @cached_property
-    def _requested(self) -> dict[str, dict[str, int]]:
-        return {}
-
     def requested(self, node: Node) -> Mapping[str, int]:
         """What the unfinished pods of the node request together, in nano units."""
-        used = self._requested.get(node.name)
-        if used is None:
-            used = self._requested[node.name] = requested_on(self.active_on(node))
-        return used
+        return self.population.requested(node.name)
 
     @cached_property
     def fit(self) -> Fit:
@@ -178,7 +182,7 @@ class Snapshot:
         return Fit(
             self.fleet,
             Room(self.fleet, self.requested),
-            lambda namespace: self.population.namespaces.get(namespace, ()),
+            self.population.templates_matching,
             self.active_of,
             self.pod,
         )

@@ -359,7 +359,7 @@ class Rules:
             return NO_OWNER
         if "PodsWithPVC" in protected and self._classes and pod.claims:
             for name in pod.claims:
-                claim = self._snapshot.claims.get((pod.namespace, name))
+                claim = self._snapshot.claims.get(f"{pod.namespace}/{name}")
                 if claim is None or not claim.storage_class or claim.storage_class in self._classes:
                     return STORAGE_CLASS
         if "PodsWithoutPDB" in protected and not self._snapshot.budgets_of(pod):

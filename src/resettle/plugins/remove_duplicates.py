@@ -57,26 +57,30 @@ class Copies:
     def __init__(self, args: Args, snapshot: Snapshot, draft: Draft) -> None:
         self.total: Counter[OwnerKey] = Counter()
         self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
-        for node, pods in snapshot.in_turn(_sharing(args, snapshot)):
+        signatures = {
+            template: _signature(template)
+            for template in snapshot.population.templates
+            if concerned(args, template)
+        }
+        for node, pods in snapshot.in_turn(_sharing(signatures, snapshot)):
             seen: set[Signature] = set()
             for pod in draft.walked(pods):
                 if not draft.could_go(pod):
                     continue
                 keys = owner_keys(pod.template)
                 self.total.update(keys)
-                signature = _signature(pod.template)
+                signature = signatures[pod.template]
                 if signature in seen:
                     for key in keys:
                         self.surplus.setdefault(key, {}).setdefault(node.name, []).append(pod)
                 seen.add(signature)
 
 
-def _sharing(args: Args, snapshot: Snapshot) -> Iterator[Pod]:
+def _sharing(signatures: dict[Template, Signature], snapshot: Snapshot) -> Iterator[Pod]:
     """Pods of owners that have two alike on some node; the others need not be looked at."""
     alike: dict[Signature, list[Template]] = {}
-    for template in snapshot.population.templates:
-        if concerned(args, template):
-            alike.setdefault(_signature(template), []).append(template)
+    for template, signature in signatures.items():
+        alike.setdefault(signature, []).append(template)
     crowded: set[OwnerKey] = set()
     for templates in alike.values():
         nodes = [pod.node for template in templates for pod in snapshot.active_of(template)]

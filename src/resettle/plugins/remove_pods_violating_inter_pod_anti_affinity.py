@@ -30,7 +30,7 @@ class Neighbourhood:
         self._snapshot = snapshot
         self._selection = snapshot.prepared(args, Selection)
         self._gone: set[Pod] = set()
-        self._counts: dict[tuple[Selector, str, str], Counter[tuple[str, str]]] = {}
+        self._counts: dict[str, dict[tuple[Selector, str], Counter[tuple[str, str]]]] = {}
 
     def pods_with_rules(self) -> list[Pod]:
         """Pods in view that state a rule of their own."""
@@ -67,16 +67,17 @@ class Neighbourhood:
     def forget(self, pod: Pod) -> None:
         """Takes a pod that leaves out of every count."""
         self._gone.add(pod)
-        for (selector, namespace, topology_key), count in self._counts.items():
-            if namespace == pod.namespace and selector.matches(pod.labels):
+        for (selector, topology_key), count in self._counts.get(pod.namespace, {}).items():
+            if selector.matches(pod.labels):
                 count[self._place(pod.node, topology_key)] -= 1
 
     def _neighbours(self, pod: Pod, term: PodTerm, selector: Selector, namespace: str) -> int:
         """Pods of one namespace that the rule means and that share the pod's topology."""
-        key = (selector, namespace, term.topology_key)
-        count = self._counts.get(key)
+        counts = self._counts.setdefault(namespace, {})
+        key = (selector, term.topology_key)
+        count = counts.get(key)
         if count is None:
-            count = self._counts[key] = self._count(*key)
+            count = counts[key] = self._count(selector, namespace, term.topology_key)
         place = self._place(pod.node, term.topology_key)
         near = count[place]
         # Pods are told apart by name alone: a namesake is no neighbour, be it the pod itself.
@@ -89,11 +90,10 @@ class Neighbourhood:
         self, selector: Selector, namespace: str, topology_key: str
     ) -> Counter[tuple[str, str]]:
         count: Counter[tuple[str, str]] = Counter()
-        for template in self._snapshot.population.namespaces.get(namespace, ()):
-            if selector.matches(template.labels):
-                for pod in self._in_view(template):
-                    if pod not in self._gone:
-                        count[self._place(pod.node, topology_key)] += 1
+        for template in self._snapshot.population.templates_matching(namespace, selector):
+            for pod in self._in_view(template):
+                if pod not in self._gone:
+                    count[self._place(pod.node, topology_key)] += 1
         return count
 
     def _place(self, node: str, topology_key: str) -> tuple[str, str]:

@@ -69,7 +69,7 @@ def rule_of(constraint: SpreadConstraint, selector: Selector, pod: Pod) -> Rule:
         if key in labels
     )
     honoured = constraint.node_affinity_policy == "Honor"
-    pinned = honoured and any(term.fields for term in spec.required_terms or ())
+    pinned = honoured and spec.pinned
     return Rule(
         max_skew=constraint.max_skew,
         topology_key=constraint.topology_key,
@@ -86,7 +86,7 @@ class Pool:
     """The pods that count in one namespace: selected, unfinished, in scope, free to leave."""
 
     def __init__(self, namespace: str, args: Args, snapshot: Snapshot, draft: Draft) -> None:
-        self._templates = snapshot.population.namespaces[namespace]
+        self._namespace = namespace
         self._args = args
         self._snapshot = snapshot
         self._draft = draft
@@ -108,7 +108,7 @@ class Pool:
     def rules(self, actions: tuple[str, ...]) -> Iterator[tuple[Rule, Pod]]:
         """Each distinct rule its pods state, with a pod that states it."""
         known: set[Rule] = set()
-        for template in self._templates:
+        for template in self._snapshot.population.namespaces[self._namespace]:
             for constraint in template.spec.spread:
                 if constraint.when_unsatisfiable not in actions or constraint.selector is None:
                     continue
@@ -123,11 +123,10 @@ class Pool:
 
     def matching(self, selector: Selector) -> Iterator[Pod]:
         """Its pods that a selector selects and that are not on their way out."""
-        for template in self._templates:
-            if selector.matches(template.labels):
-                for pod in self.free(template):
-                    if not self._draft.terminating(pod):
-                        yield pod
+        for template in self._snapshot.population.templates_matching(self._namespace, selector):
+            for pod in self.free(template):
+                if not self._draft.terminating(pod):
+                    yield pod
 
 
 class Chooser:

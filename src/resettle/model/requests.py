@@ -1,0 +1,34 @@
+"""What pods on a node request together, and how that changes as they come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from resettle.model.pod import Pod, Spec
+from resettle.model.quantity import NANO
+
+
+def requested_by(pods: Iterable[Pod]) -> dict[str, int]:
+    """What these pods ask for together, in nano units, `pods` being their number."""
+    # Pods of one spec are counted first and multiplied then: a node runs few distinct specs.
+    specs: dict[Spec, int] = {}
+    for pod in pods:
+        spec = pod.template.spec
+        specs[spec] = specs.get(spec, 0) + 1
+    used: dict[str, int] = {"pods": sum(specs.values()) * NANO}
+    for spec, times in specs.items():
+        for name, amount in spec.requests.items():
+            if name != "pods" and amount:
+                used[name] = used.get(name, 0) + amount * times
+    return used
+
+
+def requests_after(
+    before: Mapping[str, int], came: Iterable[Pod], left: Iterable[Pod]
+) -> dict[str, int]:
+    """What is requested once some pods have come and others left."""
+    used = dict(before)
+    for pods, sign in ((came, 1), (left, -1)):
+        for name, amount in requested_by(pods).items():
+            used[name] = used.get(name, 0) + sign * amount
+    return {name: amount for name, amount in used.items() if amount or name == "pods"}

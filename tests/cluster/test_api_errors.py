@@ -1,0 +1,247 @@
+"""What an API server may answer instead of a list, and what people are told about it."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resettle.cluster.api import Expired, list_cluster
+from resettle.cluster.kubeconfig import Access, read_kubeconfig
+from resettle.errors import (
+    ClusterError,
+    ClusterUnreachable,
+    Forbidden,
+    InputError,
+    ResettleError,
+    Unauthorized,
+)
+from resettle.testing import NOW, pod
+
+from ..cli.command import LIFETIME, resettle
+from .certificates import Authority, Pair
+from .configs import document, written
+from .pocket import Pocket, Reply, serving, status_reply
+
+PODS = [pod(f"web-{i}") for i in range(3)]
+READS = frozenset({"PodDisruptionBudget"})
+
+
+def error_of(pocket: Pocket) -> ResettleError:
+    """How a list of the server's objects ends."""
+    with serving(pocket), pytest.raises(ResettleError) as caught:
+        list_cluster(Access(server=pocket.address), READS)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("faults", "kind", "says"),
+    [
+        pytest.param(
+            {"nodes 1": status_reply(401, "Unauthorized")},
+            Unauthorized,
+            "SERVER does not accept the credentials; renew them",
+            id="401: who are you?",
+        ),
+        pytest.param(
+            {"pods 1": status_reply(403, "pods is forbidden")},
+            Forbidden,
+            "may not list pods; grant the verb `list` on pods",
+            id="403: you may not",
+        ),
+        pytest.param(
+            {"poddisruptionbudgets 1": status_reply(403, "forbidden")},
+            Forbidden,
+            "may not list poddisruptionbudgets; grant the verb `list` on poddisruptionbudgets",
+            id="403: nor that",
+        ),
+        pytest.param(
+            {"poddisruptionbudgets 1": Reply(404, b"404 page not found")},
+            ClusterError,
+            "SERVER has no poddisruptionbudgets",
+            id="404: no such thing",
+        ),
+        pytest.param(
+            {"pods 2": status_reply(410, "The provided continue parameter is too old")},
+            Expired,
+            "the list of pods expired before its end was read; try again",
+            id="410: the rest is gone",
+        ),
+        pytest.param(
+            {"nodes 1": status_reply(500, "etcdserver: leader changed")},
+            ClusterError,
+            "SERVER answered 500 to a list of nodes: etcdserver: leader changed",
+            id="500: the message of its status",
+        ),
+        pytest.param(
+            {"nodes 1": Reply(503, b"no healthy upstream")},
+            ClusterError,
+            "SERVER answered 503 to a list of nodes: no healthy upstream",
+            id="503: the words of a proxy",
+        ),
+        pytest.param(
+            {"pods 2": Reply(502)},
+            ClusterError,
+            "SERVER answered 502 to a list of pods: nothing",
+            id="502: no words at all",
+        ),
+        pytest.param(
+            {"nodes 1": Reply(500, b"[]")},
+            ClusterError,
+            "SERVER answered 500 to a list of nodes: []",
+            id="500: JSON that is no status",
+        ),
+    ],
+)
+def test_an_answer_that_is_no_list_is_told_as_what_to_do(
+    faults: dict[str, Reply], kind: type[ResettleError], says: str
+) -> None:
+    pocket = Pocket(PODS, page=2, faults=faults)
+
+    error = error_of(pocket)
+
+    assert type(error) is kind
+    assert str(error) == says.replace("SERVER", pocket.address)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"<html>please sign in</html>", id="a page for people"),
+        pytest.param(b"", id="nothing"),
+        pytest.param(b'{"items": [', id="half a list"),
+        pytest.param(b'{"items": 5}', id="a number of items"),
+        pytest.param(b'{"items": [{"metadata": 5}]}', id="an item of another kind"),
+        pytest.param(b'{"items": [{"metadata": {"name": "\xff"}}]}', id="not UTF-8"),
+        pytest.param(b'{"metadata": 5}', id="metadata of another kind"),
+        pytest.param(b"[]", id="a list in JSON only"),
+    ],
+)
+def test_an_answer_that_cannot_be_understood_is_an_error_that_names_the_list(body: bytes) -> None:
+    error = error_of(Pocket(faults={"pods 1": Reply(200, body)}))
+
+    assert type(error) is ClusterError
+    assert "pods" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("item", "says"),
+    [
+        pytest.param(
+            pod("web-1", cpu="-1"),
+            "pods, Pod default/web-1: cpu: `-1` is negative; a resource is zero or more",
+            id="a value without sense",
+        ),
+        pytest.param(
+            {"metadata": {"namespace": "shop"}, "spec": {}},
+            "pods is a Pod without `metadata.name`",
+            id="without a name",
+        ),
+    ],
+)
+def test_an_object_without_sense_is_named(item: dict[str, Any], says: str) -> None:
+    body = json.dumps({"items": [item]}).encode()
+
+    error = error_of(Pocket(faults={"pods 1": Reply(200, body)}))
+
+    assert (type(error), str(error)) == (InputError, says)
+
+
+# -- nobody there --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", ["nodes 1", "pods 1", "pods 2"])
+def test_a_server_that_hangs_up_in_the_middle_cannot_be_reached(page: str) -> None:
+    pocket = Pocket(PODS, page=2, faults={page: Reply(200, b'{"items": [', missing=500)})
+
+    error = error_of(pocket)
+
+    assert type(error) is ClusterUnreachable
+    assert str(error).startswith(f"{pocket.address} cannot be reached: ")
+    assert str(error).endswith("; check the kubeconfig and network")
+
+
+def test_a_port_where_nobody_listens_cannot_be_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as once:
+        server = f"http://127.0.0.1:{once.getsockname()[1]}"
+
+    with pytest.raises(ClusterUnreachable) as caught:
+        list_cluster(Access(server=server), READS)
+    assert str(caught.value) == (
+        f"{server} cannot be reached: Connection refused; check the kubeconfig and network"
+    )
+
+
+# -- certificates --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trusting", "reason"),
+    [
+        pytest.param(
+            {"certificate-authority": "STRANGER"},
+            r"its certificate is not trusted \(.+\)",
+            id="an unknown authority",
+        ),
+        pytest.param(
+            {"certificate-authority": "OURS", "tls-server-name": "other.example"},
+            r"its certificate is not trusted \(.*other\.example.*\)",
+            id="another name",
+        ),
+    ],
+)
+def test_a_certificate_that_is_not_trusted_is_told_as_such(
+    trusting: dict[str, str],
+    reason: str,
+    authority: Authority,
+    server_pair: Pair,
+    tmp_path: Path,
+) -> None:
+    stranger = Authority(tmp_path, "a stranger")
+    known = {"STRANGER": str(stranger.certificate), "OURS": str(authority.certificate)}
+    cluster = {key: known.get(value, value) for key, value in trusting.items()}
+    with serving(Pocket(PODS), authority.guarding(server_pair)) as pocket:
+        file = written(tmp_path, document({"server": pocket.address, **cluster}))
+        with pytest.raises(ClusterUnreachable, match=reason):
+            list_cluster(read_kubeconfig(file), READS)
+
+    assert pocket.asked == []
+
+
+def test_a_certificate_is_not_looked_at_where_the_kubeconfig_says_so(
+    authority: Authority, server_pair: Pair, tmp_path: Path
+) -> None:
+    with serving(Pocket(PODS), authority.guarding(server_pair)) as pocket:
+        cluster = {"server": pocket.address, "insecure-skip-tls-verify": True}
+        access = read_kubeconfig(written(tmp_path, document(cluster)))
+        snapshot = list_cluster(access, READS).snapshot(NOW)
+
+    assert len(snapshot.pods) == 3
+
+
+def test_a_server_that_wants_a_certificate_and_gets_none_cannot_be_reached(
+    authority: Authority, server_pair: Pair, tmp_path: Path
+) -> None:
+    with serving(Pocket(PODS), authority.guarding(server_pair, clients=True)) as pocket:
+        cluster = {"server": pocket.address, "certificate-authority": str(authority.certificate)}
+        access = read_kubeconfig(written(tmp_path, document(cluster)))
+        with pytest.raises(ClusterUnreachable):
+            list_cluster(access, READS)
+
+    assert pocket.asked == []
+
+
+# -- at the front door ---------------------------------------------------------------------------
+
+
+def test_the_command_says_it_in_one_line_and_ends_with_one(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(LIFETIME)
+    with serving(Pocket(faults={"pods 1": status_reply(403, "no")})) as pocket:
+        file = written(tmp_path, document({"server": pocket.address}))
+        words = ("plan", "--kubeconfig", file, "--policy", "p.yaml")
+        done = resettle(*words, cwd=tmp_path)
+
+    assert done == (1, "", "error: may not list pods; grant the verb `list` on pods\n")
