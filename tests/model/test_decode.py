@@ -281,7 +281,9 @@ def test_the_other_objects_are_read_too() -> None:
         priority_class("high", 1000),
     ).snapshot()
 
-    assert [(it.key, it.disruptions_allowed) for it in snapshot.budgets.values()] == [("default/b", 2)]
+    assert [(it.key, it.disruptions_allowed) for it in snapshot.budgets.values()] == [
+        ("default/b", 2)
+    ]
     assert snapshot.claims["default/c"].storage_class == "ssd"
     assert snapshot.claims["default/d"].storage_class is None
     assert snapshot.priority_classes["high"].value == 1000

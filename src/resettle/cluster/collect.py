@@ -23,8 +23,8 @@ Bytes = bytes | mmap | Raw
 class Collection:
     """What has been read so far, in the model's own terms; equal parts are held once."""
 
-    def __init__(self, kinds: Iterable[Kind] = ()) -> None:
-        decoder = Decoder()
+    def __init__(self, kinds: Iterable[Kind] = (), decoder: Decoder | None = None) -> None:
+        decoder = decoder or Decoder()
         self._models: dict[str, Any] = {
             "Node": decoder.node,
             "Pod": decoder.pod,

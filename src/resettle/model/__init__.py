@@ -1,6 +1,7 @@
 """The nouns of resettle: pods, nodes, and the frozen cluster they stand in."""
 
 from resettle.model.affinity import NodeTerm, PodTerm, PreferredTerm, SpreadConstraint
+from resettle.model.changes import Change, Changes
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
 from resettle.model.pod import (
@@ -34,6 +35,8 @@ __all__ = [
     "NOTHING",
     "PARITY",
     "Budget",
+    "Change",
+    "Changes",
     "Claim",
     "Condition",
     "ContainerState",
