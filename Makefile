@@ -41,6 +41,13 @@ format: $(READY)  ## bring the code into shape
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+.PHONY: bench bench-large
+bench: $(READY)  ## measure beside the peer at 100 and 1,000 nodes, in minutes
+	$(BIN)/python -m bench.run --nodes 100 1000 --repeat 3 $(BENCH)
+
+bench-large: $(READY)  ## the same at 5,000 nodes: most of an hour and 12 GiB
+	$(BIN)/python -m bench.run --nodes 5000 $(BENCH)
+
 lock: $(READY)  ## pin the tools anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-emit-index-url --group dev pyproject.toml --output-file requirements-dev.txt

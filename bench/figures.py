@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.measure import Cost
 from bench.plot import Panel, svg
-from bench.report import Case, comparison, ours_table, phase_table, within_markers
+from bench.report import Case, comparison, eviction_table, ours_table, phase_table, within_markers
 
 FIT_FROM = 1000
 """Nodes from which on growth is fitted: below, starting Python is most of the cost."""
@@ -50,6 +50,11 @@ def phased(section: Section) -> str:
     return phase_table(section.cases)
 
 
+def agreed(section: Section) -> str:
+    """What both decide, in the same runs."""
+    return eviction_table(section.cases)
+
+
 def grown(section: Section) -> str:
     """How cost grows with the number of nodes."""
     cpu, memory = growth_panels(section)
@@ -75,7 +80,7 @@ def growth_panels(section: Section) -> tuple[Panel, Panel]:
     )
 
 
-TABLES = {"compare": (compared, phased), "growth": (grown,), "worst": (worst,)}
+TABLES = {"compare": (compared, agreed, phased), "growth": (grown,), "worst": (worst,)}
 """The tables that come of each section."""
 
 
@@ -87,9 +92,10 @@ class Book:
         kept = json.loads(file.read_text()) if file.exists() else {}
         self.sections = {name: _section(value) for name, value in kept.items()}
 
-    def add(self, name: str, setting: str, cases: Iterable[Case]) -> None:
+    def add(self, name: str, run: Section) -> None:
         """Takes the cases of a run into a section."""
-        self.sections[name] = self.sections.get(name, EMPTY).updated(setting, cases)
+        known = self.sections.get(name, EMPTY)
+        self.sections[name] = known.updated(run.setting, run.cases)
 
     def save(self) -> None:
         """Writes the file."""

@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.serving import Serving
@@ -21,7 +22,8 @@ from bench.serving import Serving
 POLL_SECONDS = 0.05
 IDLE_SECONDS = 1.0
 _TICKS = os.sysconf("SC_CLK_TCK")
-_EVICTED = re.compile(rb'"Evicted pod in dry run mode" pod="([^"]+)"')
+_MOVE = re.compile(rb'"(uid|plugin)": "([^"]*)"')
+_EVICTED = re.compile(rb'"Evicted pod in dry run mode" pod="([^"]+)".* strategy="(\w+)"')
 _CYCLE_FAILED = b"failed to run descheduler loop"
 
 
@@ -35,10 +37,17 @@ class Cost:
     """Seconds, user and system together."""
     peak: float
     """MiB."""
-    evictions: int = 0
+    evictions: Mapping[str, int] = field(default_factory=dict)
+    """Pods evicted, by strategy; each pod counts once."""
     phases: Mapping[str, float] = field(default_factory=dict)
     """CPU milliseconds of each phase, where the program tells."""
     remark: str = ""
+    """Why it was ended before its own end."""
+
+    @property
+    def evicted(self) -> int:
+        """Pods evicted by all strategies together."""
+        return sum(self.evictions.values())
 
 
 class Failed(Exception):
@@ -91,9 +100,24 @@ def run_ours(served: Serving, policy: Path, folder: Path, timeout: float) -> Cos
     cost, code = run_child(command, out=out, err=err, timeout=timeout)
     if code or cost.remark:
         raise Failed(f"resettle ended with {code} {cost.remark}\n{err.read_text()[-2000:]}")
-    with out.open("rb") as lines:
-        moves = sum(line.lstrip().startswith(b'"uid":') for line in lines)
-    return Cost(cost.wall, cost.cpu, cost.peak, moves, phases(err.read_text()))
+    return replace(cost, evictions=moves(out), phases=phases(err.read_text()))
+
+
+def moves(plan: Path) -> dict[str, int]:
+    """Moves by plugin; a plan can be large, so it is read line by line."""
+    count: Counter[str] = Counter()
+    uid = b""
+    with plan.open("rb") as lines:
+        for line in lines:
+            match _MOVE.search(line):
+                case None:
+                    continue
+                case found if found[1] == b"uid":
+                    uid = found[2]
+                case found if uid:
+                    count[found[2].decode()] += 1
+                    uid = b""
+    return dict(count)
 
 
 def phases(said: str) -> dict[str, float]:
@@ -134,13 +158,17 @@ def run_peer(binary: Path, served: Serving, policy: Path, folder: Path, timeout:
         served.release()
     if code and not cost.remark:
         raise Failed(f"the peer ended with {code}\n{log.read_text()[-2000:]}")
-    evicted = set()
+    return replace(cost, wall=cost.wall - held.waited, evictions=evictions(log))
+
+
+def evictions(log: Path) -> dict[str, int]:
+    """Evictions by strategy, as the peer's log tells; a pod that it evicts twice counts once."""
+    evicted: dict[bytes, str] = {}
     with log.open("rb") as lines:
         for line in lines:
             if found := _EVICTED.search(line):
-                evicted.add(found[1])
-    wall = cost.wall - held.waited
-    return Cost(wall, cost.cpu, cost.peak, len(evicted), remark=cost.remark)
+                evicted.setdefault(found[1], found[2].decode())
+    return dict(Counter(evicted.values()))
 
 
 class _HeldBack:

@@ -54,7 +54,10 @@ def typical(costs: Sequence[Cost]) -> Cost:
         wall=statistics.median(cost.wall for cost in costs),
         cpu=statistics.median(cost.cpu for cost in costs),
         peak=statistics.median(cost.peak for cost in costs),
-        evictions=round(statistics.median(cost.evictions for cost in costs)),
+        evictions={
+            name: round(statistics.median(cost.evictions.get(name, 0) for cost in costs))
+            for name in costs[0].evictions
+        },
         phases={
             name: statistics.median(cost.phases.get(name, 0.0) for cost in costs)
             for name in costs[0].phases
@@ -88,7 +91,7 @@ def comparison(cases: Iterable[Case]) -> str:
 
 
 def _figures(cost: Cost) -> tuple[str, str, str, str]:
-    return f"{cost.wall:,.2f}", f"{cost.cpu:,.2f}", f"{cost.peak:,.0f}", f"{cost.evictions:,}"
+    return f"{cost.wall:,.2f}", f"{cost.cpu:,.2f}", f"{cost.peak:,.0f}", f"{cost.evicted:,}"
 
 
 def _ratio(theirs: float, ours: float, goal: float | None) -> str:
@@ -109,6 +112,21 @@ def phase_table(cases: Iterable[Case]) -> str:
     rest = (cost.cpu * 1000 - sum(cost.phases.values()) for cost in columns.values())
     rows.append(("Python itself", *(f"{max(0.0, ms):,.0f}" for ms in rest)))
     return table(("phase, CPU ms", *columns), rows, numbers_from=1)
+
+
+def eviction_table(cases: Iterable[Case]) -> str:
+    """How many pods each strategy evicts, ours and the peer's."""
+    columns: dict[str, Cost] = {}
+    for case in cases:
+        name = f"{case.nodes:,} {case.fit}"
+        columns[f"{name}: resettle"] = case.our
+        if case.peer:
+            columns[f"{name}: descheduler"] = typical(case.peer)
+    names = dict.fromkeys(name for cost in columns.values() for name in cost.evictions)
+    rows = [
+        (name, *(f"{cost.evictions.get(name, 0):,}" for cost in columns.values())) for name in names
+    ]
+    return table(("pods evicted by", *columns), rows, numbers_from=1)
 
 
 def ours_table(cases: Iterable[Case], title: str) -> str:

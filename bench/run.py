@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import peer
-from bench.figures import TABLES, Book
+from bench.figures import EMPTY, TABLES, Book
 from bench.generate import WORST
 from bench.measure import Cost, Failed, run_ours, run_peer
 from bench.report import Case
@@ -59,25 +59,27 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser().parse_args(words)
     section = "growth" if chosen.growth else "worst" if chosen.worst else "compare"
     rival = None if chosen.alone or section != "compare" else find_peer(chosen.peer)
-    taken = f"{datetime.now(UTC):%Y-%m-%d}, `python -m bench.run {shown(words)}`"
+    taken = f"{datetime.now(UTC):%Y-%m-%d}, `{repeatable(words)}`"
     try:
         cases = [replace(case, taken=taken) for case in measured(section, chosen, rival)]
     except Failed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    book = Book(HERE / "figures.json") if chosen.write else Book(Path(os.devnull) / "none")
-    book.add(section, setting(rival), cases)
+    now = EMPTY.updated(setting(rival), cases)
     for made in TABLES[section]:
-        print(made(book.sections[section]), end="\n\n")
+        print(made(now), end="\n\n")
     if chosen.write:
+        book = Book(HERE / "figures.json")
+        book.add(section, now)
         book.save()
         book.fill(DOCS / "performance.md", DOCS / "growth.svg")
     return 0
 
 
-def shown(words: Sequence[str]) -> str:
-    """The command line without what only this machine has."""
-    return shlex.join(words)
+def repeatable(words: Sequence[str]) -> str:
+    """The command that measures this again, without what only this machine has."""
+    text = shlex.join(["python", "-m", "bench.run", *words])
+    return re.sub(r" --(write|peer[ =]\S+)", "", text)
 
 
 def find_peer(binary: Path | None) -> peer.Peer | None:
@@ -143,7 +145,7 @@ def say(nodes: int, hard: str, fit: str, program: str, cost: Cost) -> None:
     """Tells whoever waits how it goes."""
     print(
         f"{nodes} nodes {hard or 'as usual'}, nodeFit {fit}, {program}: {cost.wall:.2f} s wall, "
-        f"{cost.cpu:.2f} s CPU, {cost.peak:.0f} MiB, {cost.evictions} evictions {cost.remark}",
+        f"{cost.cpu:.2f} s CPU, {cost.peak:.0f} MiB, {cost.evicted} evictions {cost.remark}",
         file=sys.stderr,
     )
 

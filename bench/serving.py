@@ -33,12 +33,16 @@ class Serving:
         self.objects: dict[str, int] = {}
         self.size = 0
         self.final: dict[str, Any] = {}
+        """What was asked of the server, and what answering cost; known at the end."""
 
     def __enter__(self) -> Serving:
         root = Path(__file__).parents[1]
         self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, cwd=root)
         assert self._process.stdout is not None
-        said = json.loads(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the server ended with {self._process.wait()} before it served")
+        said = json.loads(line)
         self.address, self.objects, self.size = said["address"], said["objects"], said["bytes"]
         self.kubeconfig.write_text(_KUBECONFIG.format(server=self.address))
         return self
@@ -51,7 +55,7 @@ class Serving:
     ) -> None:
         self._process.terminate()
         said, _ = self._process.communicate(timeout=60)
-        self.final = json.loads(said)
+        self.final = json.loads(said or "{}")
 
     def hold(self) -> None:
         """Holds back the answer to one small list, until `release`."""

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from resettle.cli.main import parser
 from resettle.cli.render import plan_document
+from resettle.cluster.api import PATHS
 from resettle.framework.codes import REASONS
 from resettle.testing import cluster, node, plan, pod
 
@@ -146,6 +148,43 @@ def test_commands_print_what_the_page_shows(page: str, folder: Path) -> None:
     ]
 
     assert printed == [expected for _, expected in shown(page)]
+
+
+def test_the_account_of_the_time_has_the_lines_that_the_page_shows(tmp_path: Path) -> None:
+    ((command, account),) = re.findall(
+        r"^```text\n\$ resettle (.+ --profile-cycle) > plan.txt\n(.*?)^```$",
+        text_of("plans.md"),
+        re.M | re.S,
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-m", "resettle", *command.split()],
+        cwd=ROOT / "examples" / "lopsided",
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+    def untimed(text: str) -> list[str]:
+        return re.sub(r" *\d+(\.\d)?", "", text).splitlines()
+
+    assert done.returncode == 0
+    assert untimed(done.stderr) == untimed(account)
+
+
+def test_the_role_on_the_page_may_list_what_resettle_lists_and_no_more() -> None:
+    (role,) = (body for _, title, body in BLOCK.findall(text_of("plans.md")) if "reader" in title)
+    granted = {
+        (group, resource, verb)
+        for rule in yaml.safe_load(role)["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+    # `/api/v1/pods` is in the group without a name, `/apis/policy/v1/…` in `policy`.
+    listed = [path.split("/")[2:] for path in PATHS.values()]
+    assert granted == {("" if len(it) == 2 else it[0], it[-1], "list") for it in listed}
 
 
 def slugs(path: Path) -> set[str]:

@@ -14,7 +14,8 @@ def share(agreed: int, cases: int) -> str:
 
 
 def main() -> None:
-    print("| file | agree | agree, of those where the peer evicted | one choice in all runs | same set |")
+    columns = ("file", "agree", "agree, of those where the peer evicted", "one choice in all runs")
+    print(f"| {' | '.join(columns)} | same set |")
     print("|---|---|---|---|---|")
     total = [0] * 7
     for file in FILES:

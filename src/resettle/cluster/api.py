@@ -49,6 +49,15 @@ class ListMeta(Struct):
     token: str = msgspec.field(name="continue", default="")
 
 
+class PageEnd(Struct):
+    """A page without its items."""
+
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+
+
+_page_end = msgspec.json.Decoder(PageEnd)
+
+
 class Api:
     """A connection to one API server, kept open from request to request."""
 
@@ -119,7 +128,7 @@ class Api:
         self.ask(f"{path}?limit={limit}")
         while True:
             body = self.answer(what)
-            token = _next_token(body)
+            token = _next_token(body, what)
             if token:
                 self.ask(f"{path}?limit={limit}&continue={quote(token)}")
             yield body
@@ -140,15 +149,20 @@ class _NamedConnection(http.client.HTTPSConnection):
         )
 
 
-def _next_token(body: bytes) -> str:
-    """The token of the next page: in the first bytes as a rule, since Go writes them in order."""
-    found = _TOKEN.search(body, 0, _HEAD)
-    if found is not None:
-        return found[1].decode()
-    if b'"items"' in body[:_HEAD]:
-        return ""
-    page = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    return msgspec.json.decode(page["metadata"], type=ListMeta).token if "metadata" in page else ""
+def _next_token(body: bytes, what: str) -> str:
+    """The token of the next page; built-in kinds have it in front of their items."""
+    head = body[:_HEAD].partition(b'"items"')[0]
+    if b'"metadata"' in head and len(head) < _HEAD:
+        found = _TOKEN.search(head)
+        return found[1].decode(errors="replace") if found else ""
+    try:
+        return _page_end.decode(body).metadata.token
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _garbled(what, error) from None
+
+
+def _garbled(what: str, error: Exception) -> ClusterError:
+    return ClusterError(f"the list of {what} cannot be understood: {error}; is this an API server?")
 
 
 def _message(body: bytes) -> str:
@@ -189,7 +203,7 @@ def list_cluster(
 def _list(api: Api, collection: Collection, kind: str, path: str, phase: Phase) -> None:
     what = path.rpartition("/")[2]
     struct: Any = collection.struct(kind)
-    page_type = msgspec.defstruct(f"{kind}Page", [("items", list[struct] | None, None)])
+    page_type = msgspec.defstruct(f"{kind}Page", [("items", list[struct] | None)])
     decoder = msgspec.json.Decoder(page_type)
     pages = api.pages(path, what)
     while True:
@@ -200,7 +214,7 @@ def _list(api: Api, collection: Collection, kind: str, path: str, phase: Phase) 
         with phase("decode"):
             try:
                 page: Any = decoder.decode(body)
-            except msgspec.DecodeError as error:
-                raise ClusterError(f"a list of {what} cannot be understood: {error}") from None
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise _garbled(what, error) from None
             for item in page.items or ():
                 collection.take(kind, item, what)

@@ -86,12 +86,12 @@ class Dump:
         return self.collection.snapshot(at, history)
 
     def _add_document(self, document: wire.Document, content: Bytes, name: str) -> None:
-        if document.items is None:
+        if document.items is None and not document.kind.endswith("List"):
             self._add_object(content, name, document.kind)
             return
         # Items of a typed list such as PodList need not say their kind again.
         kind = document.kind.removesuffix("List")
-        for i, item in enumerate(document.items):
+        for i, item in enumerate(document.items or ()):
             place = f"{name}: items[{i}]"
             known = kind in self.collection.kinds
             self._add_object(item, place, kind if known else _decoded(item, place).kind or kind)

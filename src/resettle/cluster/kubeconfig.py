@@ -9,11 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import re
 import ssl
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from msgspec import Struct
@@ -83,7 +85,7 @@ class _Config:
     def access(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> Access:
         """Address and credentials from a cluster and a user."""
         server = str(cluster.get("server", "")).rstrip("/")
-        if not server.startswith(("http://", "https://")):
+        if not _is_address(server):
             raise InputError(f"{self._file}: `server` must be an http or https address")
         for way in _UNKNOWN_WAYS:
             if user.get(way):
@@ -99,11 +101,13 @@ class _Config:
         )
 
     def _token(self, user: Mapping[str, Any]) -> str:
-        if user.get("token"):
-            return str(user["token"])
-        if user.get("tokenFile"):
-            return self._content("tokenFile", str(user["tokenFile"])).decode().strip()
-        return ""
+        token = str(user.get("token") or "")
+        if not token and user.get("tokenFile"):
+            content = self._content("tokenFile", str(user["tokenFile"]))
+            token = content.decode("ascii", errors="replace").strip()
+        if not re.fullmatch(r"[\x21-\x7e]*", token):
+            raise InputError(f"{self._file}: the token holds characters that no token has")
+        return token
 
     def _trust(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
         authority = self._data(cluster, "certificate-authority")
@@ -116,7 +120,9 @@ class _Config:
                 self._data(user, "client-certificate"),
                 self._data(user, "client-key"),
             )
-            if certificate and key:
+            if bool(certificate) != bool(key):
+                raise ValueError("`client-certificate` and `client-key` go together")
+            if certificate:
                 _present(trust, certificate, key)
         except (ssl.SSLError, ValueError) as error:
             raise InputError(
@@ -139,6 +145,14 @@ class _Config:
         except OSError as error:
             reason = error.strerror or str(error)
             raise InputError(f"{self._file}: `{key}` {name} cannot be read: {reason}") from None
+
+
+def _is_address(server: str) -> bool:
+    try:
+        address = urlsplit(server)
+        return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        return False
 
 
 def _present(trust: ssl.SSLContext, certificate: bytes, key: bytes) -> None:

@@ -19,6 +19,7 @@ REASONS = {
     "no-budget": "are covered by no disruption budget",
     "no-node-fits": "no other node would take them",
     "no-owner": "have no owner that would make them anew",
+    "no-uid": "have no uid, so that they could not be told from namesakes",
     "not-selected": "are not selected by `labelSelector`",
     "prefers-no-eviction": "carry prefer-no-eviction, which is mandatory here",
     "priority": "have a priority at or above the threshold",

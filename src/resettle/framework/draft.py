@@ -20,6 +20,7 @@ from resettle.model.pod import Pod
 from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
 
+NO_UID = Refusal("no-uid", "has no uid, so that it could not be told from a namesake", "plan")
 ALREADY_PLANNED = Refusal("already-planned", "is in this plan already", "plan")
 
 
@@ -144,7 +145,8 @@ class Draft:
             return MOVING
         if again:
             return self._judge_again(pod)
-        refusal = self._guarded(pod) or books.over_limit(pod) or books.over_budget(pod)
+        refusal = self._guarded(pod) or (None if pod.uid else NO_UID)
+        refusal = refusal or books.over_limit(pod) or books.over_budget(pod)
         return refused(refusal) if refusal else ADMITTED
 
     def _judge_again(self, pod: Pod) -> Verdict:
