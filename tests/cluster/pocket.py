@@ -51,7 +51,8 @@ class Pocket(ThreadingHTTPServer):
     """The server, and what it was asked.
 
     `faults` are answers by resource and page, such as `pods 2`. With `sorted_keys` a page begins
-    with its items and ends with its metadata, as lists of custom resources do.
+    with its items and ends with its metadata, as lists of custom resources do. Tokens hold what
+    has to be quoted on the way back, as opaque ones may.
     """
 
     daemon_threads = False
@@ -64,6 +65,7 @@ class Pocket(ThreadingHTTPServer):
         faults: Mapping[str, Reply] | None = None,
         prefix: str = "",
         sorted_keys: bool = False,
+        token_end: str = "=",
     ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.lists: dict[str, list[Object]] = {path: [] for path in PATHS.values()}
@@ -73,6 +75,7 @@ class Pocket(ThreadingHTTPServer):
         self.faults = faults or {}
         self.prefix = prefix
         self.sorted_keys = sorted_keys
+        self.token_end = token_end
         self.asked: list[Asked] = []
         self.second_page_asked = Event()
         self.connections = 0
@@ -93,10 +96,11 @@ class Pocket(ThreadingHTTPServer):
     def reply(self, asked: Asked) -> Reply:
         """A page of the list, or the fault that is set for it."""
         path = asked.path.removeprefix(self.prefix)
-        token = asked.query.get("continue", "+/0=")
-        if not token.strip("+/=").isdecimal():
+        token = asked.query.get("continue", f"+/0{self.token_end}")
+        place = token.removeprefix("+/").removesuffix(self.token_end)
+        if not place.isdecimal():
             return status_reply(400, "continue key is not valid")
-        start = int(token.strip("+/="))
+        start = int(place)
         if start:
             self.second_page_asked.set()
         size = min(self.page, int(asked.query["limit"]))
@@ -106,10 +110,11 @@ class Pocket(ThreadingHTTPServer):
         found = self.lists[path]
         meta = {"resourceVersion": "7"}
         if start + size < len(found):
-            meta["continue"] = f"+/{start + size}="  # needs quoting, as opaque tokens may
+            meta["continue"] = f"+/{start + size}{self.token_end}"
         items = [{k: v for k, v in it.items() if k != "kind"} for it in found[start : start + size]]
         page = {"kind": "AnyList", "apiVersion": "v1", "metadata": meta, "items": items}
-        return Reply(body=json.dumps(page, sort_keys=self.sorted_keys).encode())
+        text = json.dumps(page, sort_keys=self.sorted_keys)
+        return Reply(body=text.replace("&", "\\u0026").encode())  # as Go writes it
 
 
 class _Handler(BaseHTTPRequestHandler):

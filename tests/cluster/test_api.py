@@ -74,6 +74,13 @@ def test_pages_are_followed_to_the_end(count: int, page: int, asked: list[str]) 
     assert {it.query["limit"] for it in of_pods} == {"500"}
 
 
+def test_a_token_that_json_has_to_escape_leads_on_as_well() -> None:
+    with serving(Pocket(pods(5), page=2, token_end="&more")) as pocket:
+        snapshot = listed(pocket)
+
+    assert len(snapshot.pods) == 5
+
+
 def test_a_label_that_looks_like_a_token_is_none() -> None:
     """Labels are close to the beginning of a page, where the token is looked for."""
     labelled = pod("web-0", labels={"continue": "please"})

@@ -79,7 +79,7 @@ def shape(snapshot: Snapshot) -> dict[str, Any]:
         "pods": [pod.key for pod in snapshot.pods],
         "on": {name: [pod.uid for pod in population.on(name)] for name in population.places},
         "templates": sorted([pod.uid for pod in pods] for pods in population.templates.values()),
-        "states": sorted([pod.uid for pod in pods] for pods in population.states.values()),
+        "states": sorted(sorted(pod.uid for pod in pods) for pods in population.states.values()),
         "replicas": dict(population.replicas),
         "requested": {node.name: dict(snapshot.requested(node)) for node in snapshot.fleet},
         "namespaces": list(snapshot.namespaces),

@@ -29,7 +29,7 @@ class Population:
         self._by_name: dict[str, dict[str, Pod]] = {}
         self._by_node: Lists[str] = {}
         self._by_template: Lists[Template] = {}
-        self._by_state: Lists[State] = {}
+        self._by_state: dict[State, set[Pod]] = {}
         self._requested: dict[str, dict[str, int]] = {}
         self._active: dict[Template, list[Pod]] = {}
         self._by_label: dict[tuple[str, str], dict[str, list[Template]]] = {}
@@ -38,7 +38,7 @@ class Population:
             self._by_name.setdefault(template.namespace, {})[pod.name] = pod
             self._by_node.setdefault(pod.node, []).append(pod)
             self._by_template.setdefault(template, []).append(pod)
-            self._by_state.setdefault(pod.state, []).append(pod)
+            self._by_state.setdefault(pod.state, set()).add(pod)
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> Self:
@@ -56,7 +56,7 @@ class Population:
         later._by_name = by_name.names
         later._by_node = _edited(self._by_node, arrived, departed, lambda pod: pod.node)
         later._by_template = _edited(self._by_template, arrived, departed, lambda pod: pod.template)
-        later._by_state = _edited(self._by_state, arrived, departed, lambda pod: pod.state)
+        later._by_state = _restated(self._by_state, arrived, departed)
         later._requested = self._requested_after(arrived, departed)
         return later
 
@@ -139,8 +139,8 @@ class Population:
         return values
 
     @property
-    def states(self) -> Mapping[State, list[Pod]]:
-        """Pods in each state."""
+    def states(self) -> Mapping[State, set[Pod]]:
+        """Pods in each state, in no order."""
         return self._by_state
 
     @cached_property
@@ -185,6 +185,20 @@ def _edited(
         if not later[place]:
             del later[place]
     return later
+
+
+def _restated(
+    sets: dict[State, set[Pod]], arrived: list[Pod], departed: list[Pod]
+) -> dict[State, set[Pod]]:
+    """The same for pods by state: few and large sets, each copied once if it changes."""
+    later = dict(sets)
+    for state in {pod.state for pod in (*arrived, *departed)}:
+        later[state] = set(later.get(state, ()))
+    for pod in departed:
+        later[pod.state].remove(pod)
+    for pod in arrived:
+        later[pod.state].add(pod)
+    return {state: pods for state, pods in later.items() if pods}
 
 
 class _NameEditor:

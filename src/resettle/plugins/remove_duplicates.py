@@ -62,18 +62,21 @@ class Copies:
             for template in snapshot.population.templates
             if concerned(args, template)
         }
+        movable: Counter[Template] = Counter()
         for node, pods in snapshot.in_turn(_sharing(signatures, snapshot)):
             seen: set[Signature] = set()
             for pod in draft.walked(pods):
                 if not draft.could_go(pod):
                     continue
-                keys = owner_keys(pod.template)
-                self.total.update(keys)
+                movable[pod.template] += 1
                 signature = signatures[pod.template]
                 if signature in seen:
-                    for key in keys:
+                    for key in owner_keys(pod.template):
                         self.surplus.setdefault(key, {}).setdefault(node.name, []).append(pod)
                 seen.add(signature)
+        for template, count in movable.items():
+            for key in owner_keys(template):
+                self.total[key] += count
 
 
 def _sharing(signatures: dict[Template, Signature], snapshot: Snapshot) -> Iterator[Pod]:
