@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any
 
 import pytest
-
 from bench.generate import LISTS, NODE_CPU, NODE_PODS, WORST, Shape, shape_of, write
 from bench.run import policy_text
+
 from resettle.cluster.dump import Dump
 from resettle.framework.descheduler import assembled
 from resettle.framework.plan import Plan
@@ -21,7 +21,7 @@ from resettle.policy.load import load_policy
 from resettle.testing import NOW
 
 Objects = dict[str, list[Any]]
-SMALL = Shape(nodes=30, pods_per_node=20)
+SMALL = Shape(nodes=30, pods_per_node=20, pods_per_template=10, budgets=0.5)
 
 
 def written(shape: Shape) -> str:

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-from bench import server as module
 from bench.generate import LISTS, Generator, Shape
 from bench.server import PATHS, Cluster, Server
+
 from resettle.cluster.api import list_cluster
 from resettle.cluster.kubeconfig import Access
 from resettle.testing import NOW
 
-SHAPE = Shape(nodes=10, pods_per_node=12)
+SHAPE = Shape(nodes=10, pods_per_node=12, pods_per_template=3, budgets=1.0)
 LAST = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
@@ -102,7 +101,7 @@ def test_a_streaming_list_is_declined_so_that_clients_fall_back(server: Server) 
 def test_a_watch_stays_open_and_sends_bookmarks(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BOOKMARK_SECONDS", 0.01)
+    monkeypatch.setattr("bench.server.BOOKMARK_SECONDS", 0.01)
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
     connection.request("GET", "/api/v1/nodes?watch=true&allowWatchBookmarks=true")
     response = connection.getresponse()

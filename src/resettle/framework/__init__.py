@@ -4,7 +4,7 @@ from resettle.errors import InputError, PluginError, PolicyError, ResettleError
 from resettle.framework.descheduler import Descheduler, assembled
 from resettle.framework.draft import Draft
 from resettle.framework.plan import Move, Note, Plan, PluginRun
-from resettle.framework.plugin import Kind, Plugin
+from resettle.framework.plugin import Kind, Plugin, PreparedGuard
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.selection import selected
@@ -44,6 +44,7 @@ __all__ = [
     "PluginRun",
     "Policy",
     "PolicyError",
+    "PreparedGuard",
     "Problem",
     "Profile",
     "Refusal",

@@ -14,6 +14,7 @@ A plugin keeps no state: what it must know next time goes through `draft.remembe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -33,6 +34,28 @@ if TYPE_CHECKING:
 Sweep = Callable[[Any, "Snapshot", "Draft"], "Stopped | None"]
 Guard = Callable[[Any, "Snapshot", "Pod"], "Refusal | None"]
 SortKey = Callable[[Any, "Snapshot", "Pod"], Any]
+
+
+class PreparedGuard:
+    """A guard that works things out once for its arguments and a snapshot, then answers for pods.
+
+    `make(args, snapshot)` gives whatever `ask(made, pod)` needs.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Any, Snapshot], Any],
+        ask: Callable[[Any, Pod], Refusal | None],
+    ) -> None:
+        self._make = make
+        self._ask = ask
+
+    def __call__(self, args: Any, snapshot: Snapshot, pod: Pod) -> Refusal | None:
+        return self._ask(snapshot.prepared(args, self._make), pod)
+
+    def bound(self, args: Any, snapshot: Snapshot) -> Callable[[Pod], Refusal | None]:
+        """The question about a pod alone."""
+        return partial(self._ask, snapshot.prepared(args, self._make))
 
 
 class Kind(Struct, frozen=True):

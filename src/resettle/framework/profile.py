@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, structs
 
-from resettle.framework.plugin import Guard, Plugin, SortKey, Sweep
+from resettle.framework.plugin import Guard, Plugin, PreparedGuard, SortKey, Sweep
 from resettle.framework.verdict import Refusal
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
@@ -34,11 +35,15 @@ class Instance(Struct, frozen=True):
     def guarding(self, snapshot: Snapshot) -> Callable[[Pod], Refusal | None]:
         """The filter as a question about a pod alone; a refusal is signed by the plugin."""
         guard: Guard = getattr(self.plugin, self.point)
-        args, name = self.args, self.name
+        name = self.name
+        if isinstance(guard, PreparedGuard):
+            ask = guard.bound(self.args, snapshot)
+        else:
+            ask = partial(guard, self.args, snapshot)
 
         def refusal(pod: Pod) -> Refusal | None:
             try:
-                said = guard(args, snapshot, pod)
+                said = ask(pod)
                 return said if said is None or said.by else structs.replace(said, by=name)
             except Exception as error:
                 # Unknown denies: a guard that cannot answer lets nothing go.

@@ -41,16 +41,25 @@ class Fit:
         self._active_of = active_of
         self._pod_named = pod_named
         self._allowed: dict[tuple[Spec, str], NodeSet] = {}
+        self._open: dict[Spec, NodeSet] = {}
         self._neighbours: dict[tuple[Selector, tuple[str, ...]], Neighbours] = {}
 
     def elsewhere(self, pod: Pod, among: NodeSet) -> NodeSet:
         """Nodes of the set that would take the pod, its own left out."""
-        return self._takers(pod, among & ~self._fleet.only(pod.node), self._room.enough_for)
+        spec = pod.template.spec
+        nodes = self._open.get(spec)
+        if nodes is None:
+            nodes = self.allowed(spec, pod.node) & self._room.enough_for(spec)
+            if not spec.pinned:
+                self._open[spec] = nodes
+        nodes &= among & ~self._fleet.only(pod.node)
+        return self._without_conflicts(pod, nodes) if spec.anti_affinity else nodes
 
     def anywhere(self, pod: Pod, among: NodeSet) -> NodeSet:
         """The same with its own node, where the room it has counts as enough."""
-        own = self._fleet.only(pod.node)
-        return self._takers(pod, among, lambda spec: self._room.enough_for(spec) | own)
+        spec = pod.template.spec
+        roomy = self._room.enough_for(spec) | self._fleet.only(pod.node)
+        return self._without_conflicts(pod, among & roomy & self.allowed(spec, pod.node))
 
     def allowed(self, spec: Spec, own_node: str) -> NodeSet:
         """Nodes that cordon, selector, affinity and taints leave open."""
@@ -65,19 +74,14 @@ class Fit:
             )
         return chosen
 
-    def _takers(self, pod: Pod, among: NodeSet, enough: Callable[[Spec], NodeSet]) -> NodeSet:
-        spec = pod.template.spec
-        open_nodes = among & self.allowed(spec, pod.node)
-        if not open_nodes:
-            return 0
-        open_nodes &= enough(spec)
-        for term in spec.anti_affinity:
-            if not open_nodes:
+    def _without_conflicts(self, pod: Pod, nodes: NodeSet) -> NodeSet:
+        for term in pod.spec.anti_affinity:
+            if not nodes:
                 break
             if term.selector is None:
                 return 0
-            open_nodes &= ~self._conflicts(pod, term, term.selector)
-        return open_nodes
+            nodes &= ~self._conflicts(pod, term, term.selector)
+        return nodes
 
     def _conflicts(self, pod: Pod, term: PodTerm, selector: Selector) -> NodeSet:
         namespaces = term.namespaces or (pod.namespace,)

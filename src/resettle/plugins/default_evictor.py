@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from resettle.errors import InputError
-from resettle.framework.plugin import Plugin
+from resettle.framework.plugin import Plugin, PreparedGuard
 from resettle.framework.verdict import Refusal
 from resettle.model.fleet import NodeSet
 from resettle.model.pod import CRITICAL_PRIORITY, EVICT, PREFER_NO_EVICTION, Pod, Template
@@ -399,21 +399,11 @@ NAMESPACE_NOT_SELECTED = _protects(
 )
 
 
-def filter(args: Args, snapshot: Snapshot, pod: Pod) -> Refusal | None:
-    """Why the pod may not leave at all, or None."""
-    return snapshot.prepared(args, Rules).filter(pod)
-
-
-def preevictionfilter(args: Args, snapshot: Snapshot, pod: Pod) -> Refusal | None:
-    """Why the pod may not leave right now, or None."""
-    return snapshot.prepared(args, Rules).pre_eviction(pod)
-
-
 PLUGIN = Plugin(
     name="DefaultEvictor",
     args=Args,
-    filter=filter,
-    preevictionfilter=preevictionfilter,
+    filter=PreparedGuard(Rules, Rules.filter),
+    preevictionfilter=PreparedGuard(Rules, Rules.pre_eviction),
     reads=reads,
     cautions=cautions,
     needs=needs,
