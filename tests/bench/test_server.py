@@ -17,7 +17,7 @@ from resettle.cluster.api import list_cluster
 from resettle.cluster.kubeconfig import Access
 from resettle.testing import NOW
 
-SHAPE = Shape(nodes=10, pods_per_node=12, pods_per_template=3, budgets=1.0)
+SHAPE = Shape(nodes=10, pods_per_node=12, pods_per_template=1, budgets=1.0)
 LAST = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 

@@ -1,31 +1,12 @@
-"""A certificate authority for one test run, made with the `openssl` command."""
+"""A certificate authority for one test run."""
 
 from __future__ import annotations
 
-import os
 import ssl
-import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# What a strict verifier wants to see, newer Pythons among them.
-_PROFILES = """\
-[req]
-distinguished_name = dn
-[dn]
-[authority]
-basicConstraints = critical, CA:TRUE
-keyUsage = critical, keyCertSign, cRLSign
-subjectKeyIdentifier = hash
-[leaf]
-basicConstraints = critical, CA:FALSE
-keyUsage = critical, digitalSignature
-extendedKeyUsage = serverAuth, clientAuth
-subjectKeyIdentifier = hash
-authorityKeyIdentifier = keyid
-subjectAltName = ${ENV::NAMES}
-"""
-_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+import trustme
 
 
 class Pair(NamedTuple):
@@ -41,27 +22,18 @@ class Authority:
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
         self.name = name
-        (folder / "profiles.cnf").write_text(_PROFILES)
-        self._openssl(
-            *("req", "-x509", *_KEY, "-subj", f"/CN={name}", "-days", "1"),
-            *("-extensions", "authority", "-keyout", "ca.key", "-out", "ca.pem"),
-            *("-config", "profiles.cnf"),
-        )
+        self._authority = trustme.CA(organization_name=name)
         self.certificate = folder / "ca.pem"
+        self._authority.cert_pem.write_to_path(str(self.certificate))
 
-    def issued(self, name: str, alternatives: str = "DNS:nobody.example") -> Pair:
+    def issued(self, name: str, *alternatives: str) -> Pair:
         """A certificate for a server of these names, or for a client of this one."""
-        self._openssl(
-            *("req", "-new", *_KEY, "-subj", f"/CN={name}", "-config", "profiles.cnf"),
-            *("-keyout", f"{name}.key", "-out", f"{name}.csr"),
-        )
-        self._openssl(
-            *("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key"),
-            *("-CAcreateserial", "-days", "1", "-extfile", "profiles.cnf", "-extensions", "leaf"),
-            *("-out", f"{name}.pem"),
-            names=alternatives,
-        )
-        return Pair(self._folder / f"{name}.pem", self._folder / f"{name}.key")
+        names = alternatives or ("nobody.example",)
+        leaf = self._authority.issue_cert(*names, common_name=name, organization_name=name)
+        pair = Pair(self._folder / f"{name}.pem", self._folder / f"{name}.key")
+        leaf.cert_chain_pems[0].write_to_path(str(pair.certificate))
+        leaf.private_key_pem.write_to_path(str(pair.key))
+        return pair
 
     def guarding(self, pair: Pair, *, clients: bool = False) -> ssl.SSLContext:
         """What a server with this certificate shows, and whether it asks clients for theirs."""
@@ -69,17 +41,6 @@ class Authority:
         context.load_cert_chain(*pair)
         context.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
         return context
-
-    def _openssl(self, *words: str, names: str = "DNS:nobody.example") -> None:
-        done = subprocess.run(
-            ["openssl", *words],
-            cwd=self._folder,
-            env={**os.environ, "NAMES": names},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
 
 
 def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> str:
@@ -92,7 +53,8 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> st
         waiting = [side for side in waiting if not _done(side)]
     assert not waiting, "the handshake never ends"
     shown: dict[str, Any] = dict(theirs.getpeercert() or {})
-    return "".join(value for ((_, value),) in shown.get("subject", ()))
+    names = (value for ((kind, value),) in shown.get("subject", ()) if kind == "commonName")
+    return "".join(names)
 
 
 def _done(side: ssl.SSLObject) -> bool:

@@ -14,7 +14,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="session")
 def server_pair(authority: Authority) -> Pair:
-    return authority.issued("server", "IP:127.0.0.1,DNS:api.example")
+    return authority.issued("server", "127.0.0.1", "api.example")
 
 
 @pytest.fixture(scope="session")

@@ -131,12 +131,12 @@ def collect(
     watch: Stopwatch,
 ) -> tuple[Collection, Counter[str]]:
     """The objects of the cluster, from dumps or live, and what a dump held besides."""
-    kinds = {kind.name: kind for plugin in plugins.values() for kind in plugin.kinds}
+    kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
     if arguments.cluster:
         from resettle.cluster.dump import Dump
 
         with watch.phase("read and decode"):
-            dump = Dump(kinds.values())
+            dump = Dump(kinds)
             dump.read(arguments.cluster)
         return dump.collection, dump.unread
     from resettle.cluster.api import list_cluster

@@ -10,7 +10,7 @@ from __future__ import annotations
 import http.client
 import re
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -154,7 +154,10 @@ def _next_token(body: bytes, what: str) -> str:
     head = body[:_HEAD].partition(b'"items"')[0]
     if b'"metadata"' in head and len(head) < _HEAD:
         found = _TOKEN.search(head)
-        return found[1].decode(errors="replace") if found else ""
+        if found is not None:
+            return found[1].decode(errors="replace")
+        if b'"continue"' not in head:
+            return ""
     try:
         return _page_end.decode(body).metadata.token
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -181,12 +184,13 @@ def _silent(name: str) -> AbstractContextManager[object]:
 def list_cluster(
     access: Access,
     reads: frozenset[str],
-    kinds: dict[str, Kind] | None = None,
+    kinds: Iterable[Kind] = (),
     phase: Phase = _silent,
 ) -> Collection:
     """Nodes, pods and the other kinds that are read, as the API server has them now."""
-    own = {name: kind for name, kind in (kinds or {}).items() if name in reads}
-    collection = Collection(own.values())
+    declared = list(kinds)
+    collection = Collection(declared)
+    own = {kind.name: kind for kind in declared if kind.name in reads}
     api = Api(access)
     try:
         for name in ("Node", "Pod", *sorted(reads & (PATHS.keys() | own.keys()) - {"Node", "Pod"})):

@@ -60,7 +60,9 @@ def read_kubeconfig(file: str, context: str | None = None) -> Access:
     if not chosen:
         raise InputError(f"{file} has no `current-context`; choose one with --context")
     here = config.entry("contexts", "context", str(chosen))
-    cluster = config.entry("clusters", "cluster", str(here.get("cluster", "")))
+    if not here.get("cluster"):
+        raise InputError(f"{file}: the context `{chosen}` names no cluster")
+    cluster = config.entry("clusters", "cluster", str(here["cluster"]))
     user = config.entry("users", "user", str(here["user"])) if here.get("user") else {}
     return config.access(cluster, user)
 
@@ -87,6 +89,8 @@ class _Config:
         server = str(cluster.get("server", "")).rstrip("/")
         if not _is_address(server):
             raise InputError(f"{self._file}: `server` must be an http or https address")
+        if cluster.get("proxy-url"):
+            raise InputError(f"{self._file}: `proxy-url` is not supported; connect directly")
         for way in _UNKNOWN_WAYS:
             if user.get(way):
                 raise InputError(
@@ -102,7 +106,7 @@ class _Config:
 
     def _token(self, user: Mapping[str, Any]) -> str:
         token = str(user.get("token") or "")
-        if not token and user.get("tokenFile"):
+        if user.get("tokenFile"):
             content = self._content("tokenFile", str(user["tokenFile"]))
             token = content.decode("ascii", errors="replace").strip()
         if not re.fullmatch(r"[\x21-\x7e]*", token):
@@ -124,7 +128,7 @@ class _Config:
                 raise ValueError("`client-certificate` and `client-key` go together")
             if certificate:
                 _present(trust, certificate, key)
-        except (ssl.SSLError, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise InputError(
                 f"{self._file}: a certificate or key cannot be used: {error}"
             ) from None
@@ -137,7 +141,12 @@ class _Config:
                 return base64.b64decode(str(inline), validate=True)
             except binascii.Error:
                 raise InputError(f"{self._file}: `{key}-data` is not base64") from None
-        return self._content(key, str(entry[key])) if entry.get(key) else b""
+        if not entry.get(key):
+            return b""
+        content = self._content(key, str(entry[key]))
+        if not content.strip():
+            raise InputError(f"{self._file}: `{key}` {entry[key]} is empty")
+        return content
 
     def _content(self, key: str, name: str) -> bytes:
         try:
@@ -160,4 +169,8 @@ def _present(trust: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     with tempfile.NamedTemporaryFile() as file:
         file.write(certificate + b"\n" + key)
         file.flush()
-        trust.load_cert_chain(file.name)
+        trust.load_cert_chain(file.name, password=_no_pass_phrase)
+
+
+def _no_pass_phrase() -> str:
+    raise ValueError("the client key is encrypted; use one without a pass phrase")

@@ -32,7 +32,10 @@ class Refusal(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """The reason, as one would say it of the pod."""
-        return self.says.format(**self.facts) if self.facts else self.says
+        try:
+            return self.says.format(**self.facts) if self.facts else self.says
+        except (KeyError, IndexError, ValueError):
+            return self.says
 
 
 class Stopped(Struct, frozen=True):
