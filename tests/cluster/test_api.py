@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def pods(count: int) -> list[dict[str, Any]]:
     return [pod(f"web-{i}") for i in range(count)]
 
 
-def listed(pocket: Pocket, *reads: str, kinds: dict[str, Kind] | None = None) -> Any:
+def listed(pocket: Pocket, *reads: str, kinds: Iterable[Kind] = ()) -> Any:
     """The snapshot that a list of these kinds makes."""
     return list_cluster(Access(server=pocket.address), frozenset(reads), kinds).snapshot(NOW)
 
@@ -95,7 +95,7 @@ def test_a_label_that_looks_like_a_token_is_none() -> None:
 def test_pages_of_custom_resources_are_followed_though_their_items_come_first() -> None:
     """The API server writes the keys of such lists in the order of the alphabet."""
     with serving(Pocket(widgets(5), page=2, sorted_keys=True)) as pocket:
-        snapshot = listed(pocket, "Widget", kinds={"Widget": WIDGET})
+        snapshot = listed(pocket, "Widget", kinds=[WIDGET])
 
     assert [it.metadata.name for it in snapshot.others["Widget"]] == [f"w{i}" for i in range(5)]
 
@@ -125,7 +125,7 @@ def test_the_next_page_is_on_its_way_before_this_one_is_decoded() -> None:
         yield
 
     with serving(Pocket(pods(3), page=2)) as pocket:
-        list_cluster(Access(server=pocket.address), frozenset(), None, phase)
+        list_cluster(Access(server=pocket.address), frozenset(), (), phase)
 
     assert told == [("decode", True)] * 2
 
@@ -193,7 +193,7 @@ def test_a_kind_of_a_plugins_own_is_listed_where_it_says(
     reads: list[str], asked: list[str]
 ) -> None:
     with serving(Pocket(widgets(1))) as pocket:
-        listed(pocket, *reads, kinds={"Widget": WIDGET})
+        listed(pocket, *reads, kinds=[WIDGET])
 
     assert pocket.paths == asked
 
@@ -203,7 +203,7 @@ def test_a_kind_that_does_not_say_where_it_is_listed_is_an_error_that_names_it()
         serving(Pocket()) as pocket,
         pytest.raises(InputError, match="the plugin that reads Widget does not say where"),
     ):
-        listed(pocket, "Widget", kinds={"Widget": Kind("Widget", Widget)})
+        listed(pocket, "Widget", kinds=[Kind("Widget", Widget)])
 
 
 def test_a_server_behind_a_path_is_asked_below_it() -> None:
