@@ -61,4 +61,7 @@ def run(words: Sequence[str] | None = None) -> int:
 
 def main() -> None:
     """Runs as a program."""
-    sys.exit(run())
+    code = run()
+    sys.stderr.flush()
+    # Taking apart a large cluster object by object costs more than the kernel needs for all of it.
+    os._exit(code)

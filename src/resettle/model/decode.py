@@ -8,7 +8,7 @@ differs from pod to pod (names, times, container ids) never enters a key.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from struct import pack
 from typing import Any, TypeVar
@@ -90,31 +90,26 @@ class Decoder:
         self._asks: dict[tuple[bytes, bool], ContainerAsk] = {}
         self._specs: dict[tuple[Any, ...], Spec] = {}
         self._templates: dict[tuple[Any, ...], Template] = {}
-        self._containers: dict[tuple[Any, ...], ContainerState] = {}
-        self._states: dict[State, State] = {}
+        self._states: dict[tuple[Any, ...], State] = {}
 
     def pod(self, item: wire.PodObject) -> Pod:
         """The pod, on the template it shares with its like."""
         meta, status = item.metadata, item.status
         node = self._text(item.spec.node_name or "")
-        volumes = item.spec.volumes or ()
-        claims = tuple(
-            v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim
-        )
-        conditions = status.conditions or ()
+        claims, local = _volumes(item.spec.volumes or ())
         started, created = status.start_time, meta.creation_timestamp
         born = parse_time(created)
         return Pod(
             name=meta.name,
             uid=meta.uid,
-            template=self._template(meta, self._spec(item.spec, node)),
+            template=self._template(meta, self._spec(item.spec, node, local, bool(claims))),
             node=node,
             state=self._state(status),
             created=born,
             started=born if started == created else parse_time(started),
             terminating=meta.deletion_timestamp is not None,
             claims=claims,
-            since=pack(f"<{len(conditions)}q", *map(_seconds, conditions)) if conditions else b"",
+            since=_transitions(status.conditions) if status.conditions else b"",
         )
 
     def node(self, item: wire.NodeObject) -> Node:
@@ -193,15 +188,11 @@ class Decoder:
             for owner in _part(_owners, raw) or ()
         )
 
-    def _spec(self, item: wire.PodSpec, node: str) -> Spec:
+    def _spec(self, item: wire.PodSpec, node: str, local: bool, claimed: bool) -> Spec:
         affinity = bytes(item.affinity)
         if b"matchFields" in affinity:
             affinity = _PIN.sub(_unpinned(node.encode()), affinity)
         containers, init_containers = item.containers or (), item.init_containers or ()
-        local = claimed = False
-        for volume in item.volumes or ():
-            local = local or _present(volume.empty_dir) or _present(volume.host_path)
-            claimed = claimed or volume.persistent_volume_claim is not None
         key = (
             tuple([(c.image, bytes(c.resources)) for c in containers]),
             tuple([(c.image, bytes(c.resources), c.restart_policy) for c in init_containers]),
@@ -299,31 +290,35 @@ class Decoder:
         return measured
 
     def _state(self, status: wire.PodStatus) -> State:
-        state = State(
-            phase=self._text(status.phase),
-            reason=self._text(status.reason),
-            qos=self._text(status.qos_class),
-            containers=tuple(map(self._container, status.container_statuses or ())),
-            init_containers=tuple(map(self._container, status.init_container_statuses or ())),
-            ephemeral_containers=tuple(
-                map(self._container, status.ephemeral_container_statuses or ())
-            ),
-            conditions=tuple([(c.type, c.status, c.reason or "") for c in status.conditions or ()]),
-        )
-        return self._states.setdefault(state, state)
-
-    def _container(self, status: wire.ContainerStatus) -> ContainerState:
-        waiting = status.state.waiting if status.state else None
-        ended = status.state.terminated if status.state else None
-        if not waiting and not ended and not status.restart_count:
-            return _NO_STATE
         key = (
-            status.restart_count,
-            waiting.reason if waiting else None,
-            ended.reason if ended else None,
-            ended.exit_code if ended else None,
+            status.phase,
+            status.reason,
+            status.qos_class,
+            _container_states(status.container_statuses),
+            _container_states(status.init_container_statuses),
+            _container_states(status.ephemeral_container_statuses),
+            tuple([(c.type, c.status, c.reason or "") for c in status.conditions or ()]),
         )
-        return _shared(self._containers, key, lambda parts: ContainerState(*parts))
+        return _shared(self._states, key, lambda parts: State(*parts))
+
+
+def _container_states(statuses: list[wire.ContainerStatus] | None) -> tuple[ContainerState, ...]:
+    if not statuses:
+        return ()
+    return tuple([_container_state(status) for status in statuses])
+
+
+def _container_state(status: wire.ContainerStatus) -> ContainerState:
+    state = status.state
+    waiting, ended = (state.waiting, state.terminated) if state else (None, None)
+    if waiting is None and ended is None and not status.restart_count:
+        return _NO_STATE
+    return ContainerState(
+        status.restart_count,
+        waiting.reason if waiting else None,
+        ended.reason if ended else None,
+        ended.exit_code if ended else None,
+    )
 
 
 K = TypeVar("K")
@@ -336,8 +331,20 @@ def _shared(known: dict[K, T], key: K, make: Callable[[K], T]) -> T:
     return value
 
 
+def _volumes(volumes: Iterable[wire.Volume]) -> tuple[tuple[str, ...], bool]:
+    """The claims among the volumes, and whether some keep data on the node itself."""
+    claims: tuple[str, ...] = ()
+    local = False
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None:
+            claims += (volume.persistent_volume_claim.claim_name,)
+        elif not local:
+            local = _present(volume.empty_dir) or _present(volume.host_path)
+    return claims, local
+
+
 def _present(raw: Raw) -> bool:
-    return bytes(raw) not in (b"", b"null")
+    return raw is not wire.ABSENT and bytes(raw) != b"null"
 
 
 def _part(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
@@ -360,9 +367,15 @@ def _unpinned(node: bytes) -> Callable[[re.Match[bytes]], bytes]:
     return replace
 
 
-def _seconds(condition: wire.ConditionStatus) -> int:
-    since = parse_time(condition.last_transition_time)
-    return int(since.timestamp()) if since else 0
+def _transitions(conditions: list[wire.ConditionStatus]) -> bytes:
+    """When each condition last changed, packed; most of a pod's conditions changed at once."""
+    times: dict[str | None, int] = {}
+    for condition in conditions:
+        text = condition.last_transition_time
+        if text not in times:
+            since = parse_time(text)
+            times[text] = int(since.timestamp()) if since else 0
+    return pack(f"<{len(conditions)}q", *[times[c.last_transition_time] for c in conditions])
 
 
 def _requirement(row: Expression) -> Requirement:
