@@ -45,7 +45,7 @@ format: $(READY)  ## bring the code into shape
 bench: $(READY)  ## measure beside the peer at 100 and 1,000 nodes, in minutes
 	$(BIN)/python -m bench.run --nodes 100 1000 --repeat 3 $(BENCH)
 
-bench-large: $(READY)  ## the same at 5,000 nodes: most of an hour and 12 GiB
+bench-large: $(READY)  ## the same at 5,000 nodes: half an hour and 10 GiB
 	$(BIN)/python -m bench.run --nodes 5000 $(BENCH)
 
 lock: $(READY)  ## pin the tools anew from pyproject.toml

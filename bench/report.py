@@ -114,19 +114,17 @@ def phase_table(cases: Iterable[Case]) -> str:
     return table(("phase, CPU ms", *columns), rows, numbers_from=1)
 
 
-def eviction_table(cases: Iterable[Case]) -> str:
-    """How many pods each strategy evicts, ours and the peer's."""
-    columns: dict[str, Cost] = {}
-    for case in cases:
-        name = f"{case.nodes:,} {case.fit}"
-        columns[f"{name}: resettle"] = case.our
-        if case.peer:
-            columns[f"{name}: descheduler"] = typical(case.peer)
-    names = dict.fromkeys(name for cost in columns.values() for name in cost.evictions)
-    rows = [
-        (name, *(f"{cost.evictions.get(name, 0):,}" for cost in columns.values())) for name in names
-    ]
-    return table(("pods evicted by", *columns), rows, numbers_from=1)
+def eviction_table(cases: Sequence[Case]) -> str:
+    """How many pods each strategy evicts: ours / the peer's."""
+    names = dict.fromkeys(name for case in cases for name in case.our.evictions)
+    rows = [(name, *(_decided(case, name) for case in cases)) for name in names]
+    heads = ("pods evicted by", *(f"{case.nodes:,} {case.fit}" for case in cases))
+    return table(heads, rows, numbers_from=1)
+
+
+def _decided(case: Case, name: str) -> str:
+    ours = f"{case.our.evictions.get(name, 0):,}"
+    return f"{ours} / {typical(case.peer).evictions.get(name, 0):,}" if case.peer else ours
 
 
 def ours_table(cases: Iterable[Case], title: str) -> str:

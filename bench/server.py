@@ -28,7 +28,7 @@ from bench.generate import LISTS, Generator, add_shape_arguments, compact, shape
 VERSION = "1000"
 """The resource version of everything; nothing ever changes here."""
 BOOKMARK_SECONDS = 10.0
-HOLD_SECONDS = 300.0
+HOLD_SECONDS = 1800.0
 
 PATHS = {
     "/api/v1/nodes": "Node",
@@ -333,7 +333,7 @@ def main() -> None:
     # Blocked in every thread, for the main thread to wait for: no request is cut short half way.
     goodbyes = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, goodbyes)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
     print(compact({"address": server.address, "objects": held, "bytes": size}), flush=True)
     signal.sigwait(goodbyes)
     cluster.ended.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,12 @@ sys.stderr.write({log!r})
 sys.stderr.flush()
 {after}
 """
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with Serving(tmp_path_factory.mktemp("served"), "--nodes=2", "--pods=6") as serving:
+        yield serving
 
 
 def child(code: str, folder: Path, timeout: float = 60) -> tuple[Cost, int]:
@@ -108,13 +115,11 @@ def test_a_plan_is_measured_over_a_served_cluster(tmp_path: Path) -> None:
     assert {"fetch", "decode", "LowNodeUtilization"} <= set(cost.phases)
 
 
-def test_a_plan_that_fails_is_no_figure(tmp_path: Path) -> None:
+def test_a_plan_that_fails_is_no_figure(tmp_path: Path, served: Serving) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("kind: DeschedulerPolicy\n")
-    with (
-        Serving(tmp_path, "--nodes=2", "--pods=6") as served,
-        pytest.raises(Failed, match="apiVersion"),
-    ):
+
+    with pytest.raises(Failed, match="apiVersion"):
         run_ours(served, policy, tmp_path, timeout=60)
 
 
@@ -133,28 +138,27 @@ def test_a_plan_that_fails_is_no_figure(tmp_path: Path) -> None:
 )
 def test_the_peer_waits_for_its_last_list_and_runs_one_cycle(
     tmp_path: Path,
+    served: Serving,
     monkeypatch: pytest.MonkeyPatch,
     log: str,
     after: str,
     evicted: int,
     remark: str,
 ) -> None:
-    monkeypatch.setattr("bench.measure.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("bench.measure.IDLE_SECONDS", 0.1)
     stand_in = tmp_path / "stand-in"
     stand_in.write_text(STAND_IN.format(python=sys.executable, log=log, after=after))
     stand_in.chmod(0o755)
-    with Serving(tmp_path, "--nodes=2", "--pods=6") as served:
-        cost = run_peer(stand_in, served, tmp_path / "policy.yaml", tmp_path, timeout=60)
+
+    cost = run_peer(stand_in, served, tmp_path / "policy.yaml", tmp_path, timeout=60)
 
     assert (cost.evicted, cost.remark) == (evicted, remark)
 
 
-def test_a_peer_that_fails_is_no_figure(tmp_path: Path) -> None:
+def test_a_peer_that_fails_is_no_figure(tmp_path: Path, served: Serving) -> None:
     stand_in = tmp_path / "stand-in"
     stand_in.write_text("#!/bin/sh\necho no such flag >&2\nexit 1\n")
     stand_in.chmod(0o755)
-    with (
-        Serving(tmp_path, "--nodes=2", "--pods=6") as served,
-        pytest.raises(Failed, match="no such flag"),
-    ):
+
+    with pytest.raises(Failed, match="no such flag"):
         run_peer(stand_in, served, tmp_path / "policy.yaml", tmp_path, timeout=60)

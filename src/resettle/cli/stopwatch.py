@@ -28,6 +28,10 @@ class Stopwatch:
                 so_far[1] + time.process_time() - cpu,
             )
 
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds of each phase."""
+        return {name: cpu for name, (_, cpu) in self._spent.items()}
+
     def table(self) -> str:
         """Phases with their times in milliseconds, and the whole process below."""
         width = max(map(len, (*self._spent, "whole process")))

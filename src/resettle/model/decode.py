@@ -299,7 +299,12 @@ class Decoder:
             _container_states(status.ephemeral_container_statuses),
             tuple([(c.type, c.status, c.reason or "") for c in status.conditions or ()]),
         )
-        return _shared(self._states, key, lambda parts: State(*parts))
+        return _shared(self._states, key, _new_state)
+
+
+def _new_state(parts: tuple[Any, ...]) -> State:
+    conditions: tuple[tuple[str, str, str], ...] = parts[-1]
+    return State(*parts, ready=any(it[:2] == ("Ready", "True") for it in conditions))
 
 
 def _container_states(statuses: list[wire.ContainerStatus] | None) -> tuple[ContainerState, ...]:

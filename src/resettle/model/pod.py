@@ -121,11 +121,8 @@ class State(Struct, frozen=True):
     ephemeral_containers: tuple[ContainerState, ...] = ()
     conditions: tuple[tuple[str, str, str], ...] = ()
     """(type, status, reason) of each condition; since when is the pod's own matter."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether the pod counts as healthy for its budget."""
-        return any(kind == "Ready" and status == "True" for kind, status, _ in self.conditions)
+    ready: bool = False
+    """Whether the pod counts as healthy for its budget."""
 
     def watched_containers(self, *, init: bool) -> tuple[ContainerState, ...]:
         """The containers a plugin looks at: regular ones, then init ones where asked."""

@@ -154,6 +154,13 @@ class Snapshot:
         return self.population.replicas
 
     @cached_property
+    def _budgets_in(self) -> dict[str, list[Budget]]:
+        grouped: dict[str, list[Budget]] = {}
+        for budget in self.budgets.values():
+            grouped.setdefault(budget.namespace, []).append(budget)
+        return grouped
+
+    @cached_property
     def _covering(self) -> dict[Template, tuple[Budget, ...]]:
         return {}
 
@@ -163,10 +170,8 @@ class Snapshot:
         if covering is None:
             covering = self._covering[pod.template] = tuple(
                 budget
-                for budget in self.budgets.values()
-                if budget.namespace == pod.namespace
-                and budget.selector is not None
-                and budget.selector.matches(pod.labels)
+                for budget in self._budgets_in.get(pod.namespace, ())
+                if budget.selector is not None and budget.selector.matches(pod.labels)
             )
         return covering
 

@@ -16,7 +16,7 @@ from resettle.model.node import Node
 from resettle.model.pod import Pod, Spec, by_priority
 from resettle.model.quantity import NANO, counted
 from resettle.model.snapshot import Snapshot
-from resettle.model.taint import Taint, Toleration
+from resettle.model.taint import Toleration
 from resettle.plugins.reporting import LIMIT_REACHED
 from resettle.policy.args import Namespaces
 from resettle.policy.problem import Problem
@@ -69,7 +69,7 @@ class Balance:
         self._usage = usage
         self.resources = resources
         self._limits = limits
-        self._destinations = destinations
+        self._taints = {node.taints for node in destinations}
         self._tolerated: dict[tuple[Toleration, ...], bool] = {}
         self.room = {
             name: sum(self.allowed(node, name) - self.used(node, name) for node in destinations)
@@ -106,10 +106,6 @@ class Balance:
             )
         return known
 
-    @property
-    def _taints(self) -> set[tuple[Taint, ...]]:
-        return {node.taints for node in self._destinations}
-
     def cost(self, pod: Pod) -> Mapping[str, int] | None:
         """What the pod's leaving frees, or None where the source cannot tell."""
         amounts = self._usage.of_pod(pod)
@@ -125,28 +121,34 @@ class Source:
         self.node = node
         self._balance = balance
         self._used = {name: balance.used(node, name) for name in balance.resources}
+        self._allowed = {name: balance.allowed(node, name) for name in balance.resources}
+        self._why = ""
 
     def without(self, cost: Mapping[str, int]) -> None:
         """Takes a leaving pod's use from the node and from the room of the destinations."""
+        room = self._balance.room
         for name, amount in cost.items():
             self._used[name] -= amount
-            self._balance.room[name] -= amount
+            room[name] -= amount
+        self._why = ""
 
     def above(self, limits: Mapping[str, float]) -> str:
         """Which resources are used beyond their limits, and by how much, as things stand now."""
-        now = shares(self._used, offered(self.node), limits)
-        parts = [
-            f"{share:.0f}% {name} (target {limits[name]:.0f}%)"
-            for name, share in now.items()
-            if share > limits[name]
-        ]
-        return ", ".join(parts) or "more than it offers"
+        if not self._why:
+            now = shares(self._used, offered(self.node), limits)
+            parts = [
+                f"{share:.0f}% {name} (target {limits[name]:.0f}%)"
+                for name, share in now.items()
+                if share > limits[name]
+            ]
+            self._why = ", ".join(parts) or "more than it offers"
+        return self._why
 
     @property
     def overfull(self) -> bool:
         """Whether some resource is used beyond what the limits allow."""
-        balance = self._balance
-        return any(used > balance.allowed(self.node, name) for name, used in self._used.items())
+        allowed = self._allowed
+        return any(used > allowed[name] for name, used in self._used.items())
 
 
 def move_load(
