@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from bench.figures import EMPTY, TABLES, Book, Section
 from bench.measure import Cost
 from bench.report import Case

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any
 
 import pytest
+
 from bench.generate import LISTS, NODE_CPU, NODE_PODS, WORST, Shape, shape_of, write
 from bench.run import policy_text
-
 from resettle.cluster.dump import Dump
 from resettle.framework.descheduler import assembled
 from resettle.framework.plan import Plan

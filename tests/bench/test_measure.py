@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from bench.measure import Cost, Failed, evictions, moves, phases, run_child, run_ours, run_peer
 from bench.run import policy_text
 from bench.serving import Serving

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from bench.peer import MODULE, NoPeer, built, cache_folder, known
 from bench.run import find_peer
 

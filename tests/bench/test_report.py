@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from bench.measure import Cost
 from bench.report import (
     Case,

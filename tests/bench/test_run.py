@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 import yaml
+
 from bench.run import main, policy_text, repeatable
 
 

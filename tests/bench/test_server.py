@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from bench.generate import LISTS, Generator, Shape
 from bench.server import PATHS, Cluster, Server
-
 from resettle.cluster.api import list_cluster
 from resettle.cluster.kubeconfig import Access
 from resettle.testing import NOW

@@ -303,8 +303,8 @@ class Decoder:
 
 
 def _new_state(parts: tuple[Any, ...]) -> State:
-    conditions: tuple[tuple[str, str, str], ...] = parts[-1]
-    return State(*parts, ready=any(it[:2] == ("Ready", "True") for it in conditions))
+    *_, conditions = parts
+    return State(*parts, any(it[:2] == ("Ready", "True") for it in conditions))
 
 
 def _container_states(statuses: list[wire.ContainerStatus] | None) -> tuple[ContainerState, ...]:

@@ -110,9 +110,15 @@ class Fleet:
         """The values of a label that some node of the set carries."""
         found = self._values_within.get((key, chosen))
         if found is None:
-            found = self._values_within[key, chosen] = frozenset(
-                value for value, nodes in self.domains(key).items() if nodes & chosen
-            )
+            domains = self.domains(key)
+            if chosen.bit_count() < len(domains):
+                values = self.values_of(key)
+                found = frozenset(
+                    values[node.name] for node in self.members(chosen & self.having(key))
+                )
+            else:
+                found = frozenset(value for value, nodes in domains.items() if nodes & chosen)
+            self._values_within[key, chosen] = found
         return found
 
     @cached_property
