@@ -303,8 +303,9 @@ class Decoder:
 
 
 def _new_state(parts: tuple[Any, ...]) -> State:
-    *_, conditions = parts
-    return State(*parts, any(it[:2] == ("Ready", "True") for it in conditions))
+    state = State(*parts)
+    ready = any(it[:2] == ("Ready", "True") for it in state.conditions)
+    return msgspec.structs.replace(state, ready=ready)
 
 
 def _container_states(statuses: list[wire.ContainerStatus] | None) -> tuple[ContainerState, ...]:
