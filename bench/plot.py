@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 Point = tuple[float, float]
-_WIDTH, _HEIGHT = 360, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 16, 40, 48
+_WIDTH, _HEIGHT = 374, 300
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 30, 40, 48
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#333}.title{font-weight:600}"
     ".grid{stroke:#ddd}.fit{stroke:#bbb;stroke-dasharray:4 4}"

@@ -68,5 +68,5 @@ def test_panels_stand_side_by_side() -> None:
     root = drawn(Panel("CPU", LINEAR), Panel("memory", LINEAR))
     shifts = [group.attrib["transform"] for group in root.iter(f"{SVG}g")]
 
-    assert shifts == ["translate(0 0)", "translate(360 0)"]
-    assert root.attrib["viewBox"] == "0 0 720 300"
+    assert shifts == ["translate(0 0)", "translate(374 0)"]
+    assert root.attrib["viewBox"] == "0 0 748 300"
