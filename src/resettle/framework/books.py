@@ -15,6 +15,8 @@ from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.policy.document import Limits
 
+_NO_LIMITS = Limits()
+
 
 class Books:
     """Admitted moves, and counts against the limits."""
@@ -60,6 +62,8 @@ class Books:
     def over_limit(self, pod: Pod) -> Refusal | None:
         """The limit that one more move of this pod would break."""
         limits = self._limits
+        if limits == _NO_LIMITS:
+            return None
         if limits.total is not None and self._total >= limits.total:
             return _limit_reached(Limit.TOTAL, "this cycle", limits.total)
         if limits.node is not None and pod.node and self._per_node.get(pod.node, 0) >= limits.node:
@@ -72,6 +76,8 @@ class Books:
     def over_budget(self, pod: Pod) -> Refusal | None:
         """The refusal that the API server would answer with on behalf of a budget."""
         covering = self._covering(pod)
+        if not covering:
+            return None
         if len(covering) > 1:
             names = ", ".join(budget.key for budget in covering)
             return Refusal(
@@ -106,7 +112,7 @@ class Books:
     def _debited(self, pod: Pod) -> tuple[Budget, ...]:
         """Budgets that pay for the move; a pod that is not ready may be free of charge."""
         covering = self._covering(pod)
-        if pod.state.ready:
+        if not covering or pod.state.ready:
             return covering
         return tuple(
             budget

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from msgspec import structs
+
 from resettle.framework.books import Books
 from resettle.framework.plan import Move, Note, PluginRun
 from resettle.framework.profile import Instance, Profile
@@ -40,9 +42,8 @@ class Draft:
         self._snapshot = snapshot
         self._books = books
         self._watched = watched
-        self._filters = [guard.guarding(snapshot) for guard in profile.filters]
-        last = [guard.guarding(snapshot) for guard in profile.pre_eviction_filters]
-        self._guards = [*self._filters, *last]
+        self._filters = _guards(profile.filters, snapshot)
+        self._guards = [*self._filters, *_guards(profile.pre_eviction_filters, snapshot)]
         self._admitted: set[Pod] = set()
         self._verdicts: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
@@ -59,12 +60,11 @@ class Draft:
 
     def may_leave(self, pod: Pod) -> bool:
         """Whether every filter of the profile lets the pod leave."""
-        seen = self._books.seen(pod)
-        return all(guard(seen) is None for guard in self._filters)
+        return _refusal(self._filters, self._books.seen(pod)) is None
 
     def could_go(self, pod: Pod) -> bool:
         """The same, and the pre-eviction filters too."""
-        return self._guarded(self._books.seen(pod)) is None
+        return _refusal(self._guards, self._books.seen(pod)) is None
 
     def terminating(self, pod: Pod) -> bool:
         """Whether the pod is on its way out, by the cluster's word or by this plan's."""
@@ -145,26 +145,19 @@ class Draft:
             return MOVING
         if again:
             return self._judge_again(pod)
-        refusal = self._guarded(pod) or (None if pod.uid else NO_UID)
+        refusal = _refusal(self._guards, pod) or (None if pod.uid else NO_UID)
         refusal = refusal or books.over_limit(pod) or books.over_budget(pod)
         return refused(refusal) if refusal else ADMITTED
 
     def _judge_again(self, pod: Pod) -> Verdict:
         """The peer evicts such a pod a second time; here that only spends the limits."""
         # It asked its filters before its turn's first eviction, so they do not see that one.
-        if pod not in self._admitted and self._guarded(self._books.seen(pod)):
+        if pod not in self._admitted and not self.could_go(pod):
             return refused(ALREADY_PLANNED)
         if refusal := self._books.over_limit(pod):
             return refused(refusal)
         self._books.count(pod)
         return MOVING
-
-    def _guarded(self, pod: Pod) -> Refusal | None:
-        """What the guards say: all filters first, then all pre-eviction filters."""
-        for guard in self._guards:
-            if refusal := guard(pod):
-                return refusal
-        return None
 
     def _sorted(
         self,
@@ -177,3 +170,24 @@ class Draft:
             snapshot = self._snapshot
             in_order.sort(key=lambda pod: [key.key(snapshot, pod) for key in keys])
         return in_order
+
+
+Guarding = tuple[str, Callable[[Pod], Refusal | None]]
+
+
+def _guards(chain: Iterable[Instance], snapshot: Snapshot) -> list[Guarding]:
+    return [(instance.name, instance.guarding(snapshot)) for instance in chain]
+
+
+def _refusal(guards: list[Guarding], pod: Pod) -> Refusal | None:
+    """What the first guard to refuse says, signed with its name."""
+    for name, ask in guards:
+        try:
+            said = ask(pod)
+            if said is not None:
+                return said if said.by else structs.replace(said, by=name)
+        except Exception as error:
+            # Unknown denies: a guard that cannot answer lets nothing go.
+            facts = {"guard": name, "error": f"{type(error).__name__}: {error}"}
+            return Refusal("guard-failed", "{guard} could not answer: {error}", name, facts)
+    return None

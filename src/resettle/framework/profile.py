@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from resettle.framework.plugin import Guard, Plugin, PreparedGuard, SortKey, Sweep
 from resettle.framework.verdict import Refusal
@@ -33,24 +33,11 @@ class Instance(Struct, frozen=True):
         return function
 
     def guarding(self, snapshot: Snapshot) -> Callable[[Pod], Refusal | None]:
-        """The filter as a question about a pod alone; a refusal is signed by the plugin."""
+        """The filter as a question about a pod alone."""
         guard: Guard = getattr(self.plugin, self.point)
-        name = self.name
         if isinstance(guard, PreparedGuard):
-            ask = guard.bound(self.args, snapshot)
-        else:
-            ask = partial(guard, self.args, snapshot)
-
-        def refusal(pod: Pod) -> Refusal | None:
-            try:
-                said = ask(pod)
-                return said if said is None or said.by else structs.replace(said, by=name)
-            except Exception as error:
-                # Unknown denies: a guard that cannot answer lets nothing go.
-                facts = {"guard": name, "error": f"{type(error).__name__}: {error}"}
-                return Refusal("guard-failed", "{guard} could not answer: {error}", name, facts)
-
-        return refusal
+            return guard.bound(self.args, snapshot)
+        return partial(guard, self.args, snapshot)
 
     def key(self, snapshot: Snapshot, pod: Pod) -> Any:
         """What a sorter orders the pod by."""

@@ -36,6 +36,7 @@ class Fit:
         pod_named: Callable[[str, str], Pod | None],
     ) -> None:
         self._fleet = fleet
+        self._single = fleet.singles
         self._room = room
         self._templates_matching = templates_matching
         self._active_of = active_of
@@ -52,7 +53,7 @@ class Fit:
             nodes = self.allowed(spec, pod.node) & self._room.enough_for(spec)
             if not spec.pinned:
                 self._open[spec] = nodes
-        nodes &= among & ~self._fleet.only(pod.node)
+        nodes &= among & ~self._single.get(pod.node, 0)
         return self._without_conflicts(pod, nodes) if spec.anti_affinity else nodes
 
     def anywhere(self, pod: Pod, among: NodeSet) -> NodeSet:

@@ -26,7 +26,7 @@ class Fleet:
         self.nodes = tuple(nodes)
         self.position = {node.name: i for i, node in enumerate(self.nodes)}
         self.everyone: NodeSet = (1 << len(self.nodes)) - 1
-        self._singles = {node.name: 1 << i for i, node in enumerate(self.nodes)}
+        self.singles = {node.name: 1 << i for i, node in enumerate(self.nodes)}
         self._placements: dict[tuple[object, ...], NodeSet] = {}
         self._tolerant: dict[tuple[Toleration, ...], NodeSet] = {}
         self._values: dict[str, dict[str, str]] = {}
@@ -47,7 +47,7 @@ class Fleet:
 
     def only(self, name: str) -> NodeSet:
         """The set of just this node; empty for a stranger."""
-        return self._singles.get(name, 0)
+        return self.singles.get(name, 0)
 
     def set_of(self, nodes: Iterable[Node]) -> NodeSet:
         """The set of these nodes."""

@@ -276,6 +276,12 @@ class Rules:
         self._classes = args.protected_classes
         self._min_age = parse_duration(args.min_pod_age) if args.min_pod_age is not None else None
         self._known: dict[Template, Refusal | None] = {}
+        self._asks_pods = bool(
+            self._classes
+            or self._min_age is not None
+            or "FailedBarePods" not in self._protections
+            or "PodsWithoutPDB" in self._protections
+        )
         self._fit_nodes: NodeSet = snapshot.fleet.ready & snapshot.fleet.selected(
             parse_selector(args.node_selector)
         )
@@ -287,11 +293,12 @@ class Rules:
             return None
         if pod.terminating:
             return TERMINATING
-        if template in self._known:
-            refusal = self._known[template]
-        else:
+        refusal = self._known.get(template, UNASKED)
+        if refusal is UNASKED:
             refusal = self._known[template] = self._about_template(template)
-        return refusal or self._about_pod(pod)
+        if refusal is None and self._asks_pods:
+            refusal = self._about_pod(pod)
+        return refusal
 
     def pre_eviction(self, pod: Pod) -> Refusal | None:
         """Why it may not leave right now."""
@@ -375,6 +382,7 @@ def _protects(code: str, says: str) -> Refusal:
     return Refusal(code, says, "DefaultEvictor")
 
 
+UNASKED = _protects("", "")
 TERMINATING = _protects("terminating", "is already terminating")
 PREFERS_TO_STAY = _protects(
     "prefers-no-eviction", "carries prefer-no-eviction, which is mandatory here"
