@@ -13,6 +13,7 @@ from resettle.model.affinity import OWN_NODE, NodeTerm
 from resettle.model.changes import Change
 from resettle.model.node import Node
 from resettle.model.pod import Spec
+from resettle.model.quantity import counted
 from resettle.model.selector import Requirement, Selector
 from resettle.model.taint import Taint, Toleration, tolerated
 
@@ -30,6 +31,7 @@ class Fleet:
         self._placements: dict[tuple[object, ...], NodeSet] = {}
         self._tolerant: dict[tuple[Toleration, ...], NodeSet] = {}
         self._values: dict[str, dict[str, str]] = {}
+        self._offers: dict[str, list[int | None]] = {}
         self._values_within: dict[tuple[str, NodeSet], frozenset[str]] = {}
 
     def after(self, change: Change[Node]) -> Fleet:
@@ -96,6 +98,22 @@ class Fleet:
     def domains(self, topology_key: str) -> dict[str, NodeSet]:
         """The nodes of each value of a label."""
         return self._labelled.get(topology_key, {})
+
+    def offers(self, resource: str) -> list[int | None]:
+        """What each node offers of a resource in its own unit; None for what it does not know.
+
+        Every node is taken to know cpu, memory and pods, be it with nothing to offer.
+        """
+        offers = self._offers.get(resource)
+        if offers is None:
+            basic = resource in ("cpu", "memory", "pods")
+            offers = self._offers[resource] = [
+                counted(resource, node.allocatable.get(resource, 0))
+                if basic or resource in node.allocatable
+                else None
+                for node in self.nodes
+            ]
+        return offers
 
     def values_of(self, key: str) -> dict[str, str]:
         """The value of a label by the name of each node that carries it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from resettle.model.changes import Change
 from resettle.model.pod import FINISHED, Pod, State, Template, by_lot
@@ -18,6 +18,7 @@ from resettle.model.requests import requested_by, requests_after
 from resettle.model.selector import Selector
 
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 Lists = dict[K, list[Pod]]
 _NOBODY: list[Pod] = []
 
@@ -32,6 +33,7 @@ class Population:
         self._by_state: dict[State, set[Pod]] = {}
         self._requested: dict[str, dict[str, int]] = {}
         self._active: dict[Template, list[Pod]] = {}
+        self._told: dict[Callable[[Template], Any], dict[Template, Any]] = {}
         self._by_label: dict[tuple[str, str], dict[str, list[Template]]] = {}
         for pod in pods:
             template = pod.template
@@ -58,6 +60,9 @@ class Population:
         later._by_template = _edited(self._by_template, arrived, departed, lambda pod: pod.template)
         later._by_state = _restated(self._by_state, arrived, departed)
         later._requested = self._requested_after(arrived, departed)
+        touched = {pod.template for pod in (*arrived, *departed)}
+        later._active = {key: pods for key, pods in self._active.items() if key not in touched}
+        later._told = self._told
         return later
 
     def _requested_after(
@@ -137,6 +142,16 @@ class Population:
                 if key in template.labels:
                     values.setdefault(template.labels[key], []).append(template)
         return values
+
+    def told(self, template: Template, ask: Callable[[Template], T]) -> T:
+        """`ask(template)`, remembered as long as the template is; for what never changes."""
+        answers = self._told.setdefault(ask, {})
+        if len(answers) > 2 * len(self._by_template) + 1000:
+            answers.clear()
+        if template not in answers:
+            answers[template] = ask(template)
+        answer: T = answers[template]
+        return answer
 
     @property
     def states(self) -> Mapping[State, set[Pod]]:

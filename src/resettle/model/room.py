@@ -15,8 +15,6 @@ from resettle.model.node import Node
 from resettle.model.pod import Spec
 from resettle.model.quantity import counted, milli
 
-_BASIC = ("cpu", "memory", "pods")
-
 
 class Room:
     """What each node has left of each resource, in thousandths."""
@@ -29,11 +27,10 @@ class Room:
 
     def free(self, node: Node, resource: str) -> int:
         """Thousandths left; both sides of the difference round up in the resource's own unit."""
-        if resource not in node.allocatable and resource not in _BASIC:
+        offer = self._fleet.offers(resource)[self._fleet.position[node.name]]
+        if offer is None:
             return 0
-        left = counted(resource, node.allocatable.get(resource, 0)) - counted(
-            resource, self._used(node).get(resource, 0)
-        )
+        left = offer - counted(resource, self._used(node).get(resource, 0))
         return left if resource == "cpu" else left * 1000
 
     def enough_for(self, spec: Spec) -> NodeSet:
@@ -55,9 +52,14 @@ class Room:
 
     def _rank(self, resource: str) -> tuple[list[int], list[NodeSet]]:
         """Negated free amounts, ascending, and the set of the first k nodes for each k."""
-        nodes = self._fleet.nodes
-        ranked = sorted((-self.free(node, resource), at) for at, node in enumerate(nodes))
+        used, scale = self._used, 1 if resource == "cpu" else 1000
+        free = [
+            0 if offer is None else (offer - counted(resource, used(node).get(resource, 0))) * scale
+            for node, offer in zip(self._fleet, self._fleet.offers(resource), strict=True)
+        ]
+        ranked = sorted(range(len(free)), key=free.__getitem__, reverse=True)
+        singles = list(self._fleet.singles.values())
         prefixes = [0]
-        for _, at in ranked:
-            prefixes.append(prefixes[-1] | 1 << at)
-        return [shortfall for shortfall, _ in ranked], prefixes
+        for at in ranked:
+            prefixes.append(prefixes[-1] | singles[at])
+        return [-free[at] for at in ranked], prefixes

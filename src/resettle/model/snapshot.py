@@ -16,7 +16,7 @@ from resettle.model.changes import Change, Changes
 from resettle.model.fit import Fit
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
-from resettle.model.pod import Pod, Template
+from resettle.model.pod import FINISHED, Pod, Template
 from resettle.model.population import Population
 from resettle.model.room import Room
 from resettle.model.selector import EVERYTHING, Selector
@@ -126,7 +126,8 @@ class Snapshot:
 
     def active_on(self, node: Node) -> list[Pod]:
         """Pods bound to the node that have not run their course."""
-        return [pod for pod in self.population.on(node.name) if not pod.finished]
+        pods = self.population.on(node.name)
+        return [pod for pod in pods if pod.state.phase not in FINISHED]
 
     def active_of(self, template: Template) -> list[Pod]:
         """Pods of the template that are bound to some node and have not run their course."""

@@ -275,6 +275,7 @@ class Rules:
         self._namespaces = (namespaces.compiled() if namespaces else None) or EVERYTHING
         self._classes = args.protected_classes
         self._min_age = parse_duration(args.min_pod_age) if args.min_pod_age is not None else None
+        self._elsewhere = snapshot.fit.elsewhere if args.node_fit else None
         self._known: dict[Template, Refusal | None] = {}
         self._asks_pods = bool(
             self._classes
@@ -302,7 +303,7 @@ class Rules:
 
     def pre_eviction(self, pod: Pod) -> Refusal | None:
         """Why it may not leave right now."""
-        if self._args.node_fit and not self._snapshot.fit.elsewhere(pod, self._fit_nodes):
+        if self._elsewhere and not self._elsewhere(pod, self._fit_nodes):
             return NO_NODE_FITS
         if self._namespaces is not EVERYTHING and self._namespaces.requirements:
             namespace = self._snapshot.namespaces.get(pod.namespace)

@@ -135,11 +135,12 @@ class Source:
     def above(self, limits: Mapping[str, float]) -> str:
         """Which resources are used beyond their limits, and by how much, as things stand now."""
         if not self._why:
-            now = shares(self._used, offered(self.node), limits)
+            offer = offered(self.node)
+            beyond = [name for name, used in self._used.items() if used > self._allowed[name]]
             parts = [
                 f"{share:.0f}% {name} (target {limits[name]:.0f}%)"
-                for name, share in now.items()
-                if share > limits[name]
+                for name, share in shares(self._used, offer, beyond).items()
+                if name in limits
             ]
             self._why = ", ".join(parts) or "more than it offers"
         return self._why

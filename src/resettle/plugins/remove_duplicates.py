@@ -58,7 +58,7 @@ class Copies:
         self.total: Counter[OwnerKey] = Counter()
         self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
         signatures = {
-            template: _signature(template)
+            template: snapshot.population.told(template, _signature)
             for template in snapshot.population.templates
             if concerned(args, template)
         }
