@@ -195,7 +195,7 @@ def test_every_pod_that_moves_passes_the_guards_and_is_on_a_node_in_scope(case: 
         profile = by_name[move.profile]
         pod = snapshot.pod(move.pod.namespace, move.pod.name)
         assert pod is not None
-        assert snapshot.node(pod.node) is not None
+        assert pod.node in snapshot.names_in_scope
         for guard in (*profile.filters, *profile.pre_eviction_filters):
             says = getattr(guard.plugin, guard.point)
             assert says(guard.args, snapshot, pod) is None

@@ -104,10 +104,10 @@ class Snapshot:
         """The nodes in scope, in order."""
         return tuple(self.fleet.members(self.in_scope))
 
-    def node(self, name: str) -> Node | None:
-        """The node of this name if it is in scope."""
-        found = self.fleet.get(name)
-        return found if found and self.in_scope & self.fleet.only(name) else None
+    @cached_property
+    def names_in_scope(self) -> frozenset[str]:
+        """Names of the nodes in scope."""
+        return frozenset(node.name for node in self.nodes)
 
     # -- pods ---------------------------------------------------------------------------------
 

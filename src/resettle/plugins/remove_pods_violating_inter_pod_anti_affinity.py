@@ -42,17 +42,15 @@ class Neighbourhood:
         ]
 
     def _in_view(self, template: Template) -> list[Pod]:
-        return [
-            pod
-            for pod in self._snapshot.active_of(template)
-            if pod in self._selection and self._snapshot.node(pod.node)
-        ]
+        scope = self._snapshot.names_in_scope
+        active = self._snapshot.active_of(template)
+        return [pod for pod in active if pod.node in scope and pod in self._selection]
 
     def _named(self, namespace: str, name: str) -> Pod | None:
         pod = self._snapshot.pod(namespace, name)
         if pod is None or pod.finished or pod in self._gone or pod not in self._selection:
             return None
-        return pod if self._snapshot.node(pod.node) else None
+        return pod if pod.node in self._snapshot.names_in_scope else None
 
     def violated(self, pod: Pod) -> PodTerm | None:
         """The first of the pod's own rules that a neighbour breaks."""
@@ -98,8 +96,7 @@ class Neighbourhood:
 
     def _place(self, node: str, topology_key: str) -> tuple[str, str]:
         """Where a pod on this node counts: its domain, or the node alone where it has no label."""
-        known = self._snapshot.fleet.get(node)
-        value = known.labels.get(topology_key) if known else None
+        value = self._snapshot.fleet.values_of(topology_key).get(node)
         return ("node", node) if value is None else ("domain", value)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
+from typing import NamedTuple
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
@@ -42,11 +43,21 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
 Reasons = dict[Pod, str]
 
 
+def states_requirements(spec: Spec) -> bool:
+    """Whether its required affinity could be violated; a DaemonSet's pin to the node cannot be."""
+    terms = spec.required_terms
+    if terms is None:
+        return False
+    return bool(spec.node_selector) or not any(term.own_node_only for term in terms)
+
+
+def states_preferences(spec: Spec) -> bool:
+    """Whether it prefers some nodes to others."""
+    return bool(spec.preferred_terms)
+
+
 def misplaced(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons:
     """Pods of one spec whose node is not one that their required affinity allows."""
-    terms = spec.required_terms
-    if terms is None or (not spec.node_selector and any(term.own_node_only for term in terms)):
-        return {}
     fleet = snapshot.fleet
     return {
         pod: f"{pod.node} does not satisfy its required node affinity"
@@ -57,8 +68,6 @@ def misplaced(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons:
 
 def better_elsewhere(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons:
     """Pods of one spec that prefer some other node of the cycle to their own."""
-    if not spec.preferred_terms:
-        return {}
     pinned = any(row.term.fields for row in spec.preferred_terms)
     reasons: Reasons = {}
     for own_node, alike in groupby(pods, lambda pod: pod.node if pinned else ""):
@@ -86,8 +95,17 @@ def heaviest(parts: list[tuple[int, NodeSet]], among: NodeSet) -> int:
     return max(without, weight + heaviest(rest, among & nodes)) if among & nodes else without
 
 
-Question = Callable[[Spec, list[Pod], Snapshot], Reasons]
-QUESTIONS: dict[str, Question] = {REQUIRED: misplaced, PREFERRED: better_elsewhere}
+class Question(NamedTuple):
+    """Which specs are worth asking about, and what is asked of their pods."""
+
+    worth_asking: Callable[[Spec], bool]
+    unhappy: Callable[[Spec, list[Pod], Snapshot], Reasons]
+
+
+QUESTIONS = {
+    REQUIRED: Question(states_requirements, misplaced),
+    PREFERRED: Question(states_preferences, better_elsewhere),
+}
 
 
 def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
@@ -103,9 +121,9 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
 def _sweep(question: Question, args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     reasons: Reasons = {}
     for template in snapshot.population.templates:
-        if template.spec.has_node_affinity:
+        if question.worth_asking(template.spec):
             pods = selected(args, snapshot, snapshot.active_of(template))
-            reasons |= question(template.spec, pods, snapshot)
+            reasons |= question.unhappy(template.spec, pods, snapshot)
     found = False
     for _, pods in snapshot.in_turn(reasons):
         movable = [

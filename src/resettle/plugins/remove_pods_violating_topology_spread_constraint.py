@@ -101,7 +101,7 @@ class Pool:
             pods = self._free[template] = [
                 pod
                 for pod in draft.walked(active)
-                if snapshot.node(pod.node) and draft.may_leave(pod)
+                if pod.node in snapshot.names_in_scope and draft.may_leave(pod)
             ]
         return pods
 
