@@ -89,12 +89,13 @@ class Draft:
         if verdict.admitted:
             self._admitted.add(pod)
             self._books.admit(Move(pod, self._plugin, self._profile.name, because))
-        if verdict.refusal:
-            self._refusals[verdict.refusal.code] += 1
-            self._says.setdefault(verdict.refusal.code, verdict.refusal.sentence)
-            self.note(pod, verdict.refusal.code, f"{because}, but {verdict.refusal.sentence}")
-        else:
-            self.note(pod, verdict.kind, because)
+        if refusal := verdict.refusal:
+            self._refusals[refusal.code] += 1
+            if refusal.code not in self._says:
+                self._says[refusal.code] = refusal.sentence
+        if self._watched:
+            said = f"{because}, but {refusal.sentence}" if refusal else because
+            self.note(pod, refusal.code if refusal else verdict.kind, said)
         return verdict
 
     def note(self, subject: Pod | Node, code: str, says: str) -> None:

@@ -176,11 +176,11 @@ def move_load(
                 draft.note(pod, "taints", "tolerates the taints of no node that has room")
                 continue
             verdict = draft.propose(pod, because=because(source))
-            if verdict.limit is Limit.TOTAL:
-                return LIMIT_REACHED
-            if verdict.limit is Limit.NODE:
-                break
             if not verdict.gone:
+                if verdict.limit is Limit.TOTAL:
+                    return LIMIT_REACHED
+                if verdict.limit is Limit.NODE:
+                    break
                 continue
             cost = balance.cost(pod)
             if cost is None and per_node is None:
