@@ -220,5 +220,4 @@ def _list(api: Api, collection: Collection, kind: str, path: str, phase: Phase) 
                 page: Any = decoder.decode(body)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise _garbled(what, error) from None
-            for item in page.items or ():
-                collection.take(kind, item, what)
+            collection.take(kind, page.items or (), what)

@@ -68,23 +68,23 @@ class Collection:
             raise InputError(
                 f"{place} is not a {kind} as Kubernetes writes it: {error}; mend it or leave it out"
             ) from None
-        self.take(kind, item, place)
+        self.take(kind, (item,), place)
 
-    def take(self, kind: str, item: Any, place: str) -> None:
-        """Takes one object as it came off the wire."""
-        if kind in self._models:
-            item = self._modelled(kind, item, place)
-        self._objects[kind].append(item)
-
-    def _modelled(self, kind: str, item: Any, place: str) -> Any:
-        meta = item.metadata
-        if not meta.name:
-            raise InputError(f"{place} is a {kind} without `metadata.name`")
-        try:
-            return self._models[kind](item)
-        except (InputError, msgspec.ValidationError) as error:
-            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-            raise InputError(f"{place}, {kind} {key}: {error}") from None
+    def take(self, kind: str, items: Iterable[Any], place: str) -> None:
+        """Takes objects of one kind as they came off the wire."""
+        objects, modelled = self._objects[kind], self._models.get(kind)
+        if modelled is None:
+            objects.extend(items)
+            return
+        for item in items:
+            meta = item.metadata
+            if not meta.name:
+                raise InputError(f"{place} is a {kind} without `metadata.name`")
+            try:
+                objects.append(modelled(item))
+            except (InputError, msgspec.ValidationError) as error:
+                key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+                raise InputError(f"{place}, {kind} {key}: {error}") from None
 
     def snapshot(
         self, at: datetime, history: Mapping[tuple[str, str], Any] | None = None

@@ -8,9 +8,9 @@ differs from pod to pod (names, times, container ids) never enters a key.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable
 from datetime import UTC, datetime
-from struct import pack
 from typing import Any, TypeVar
 
 import msgspec
@@ -46,6 +46,7 @@ from resettle.model.taint import Taint, Toleration
 
 T = TypeVar("T")
 Amount = str | int | float
+Conditions = tuple[tuple[str, str, str], ...]
 
 # A DaemonSet pins each pod to its node by name; with the name taken out, its pods share a spec.
 _PIN = re.compile(
@@ -94,22 +95,24 @@ class Decoder:
 
     def pod(self, item: wire.PodObject) -> Pod:
         """The pod, on the template it shares with its like."""
-        meta, status = item.metadata, item.status
-        node = self._text(item.spec.node_name or "")
-        claims, local = _volumes(item.spec.volumes or ())
+        meta, spec, status = item.metadata, item.spec, item.status
+        node = spec.node_name or ""
+        node = self._texts.setdefault(node, node)
+        claims, local = _volumes(spec.volumes) if spec.volumes else ((), False)
+        conditions, since = _conditions(status.conditions) if status.conditions else ((), b"")
         started, created = status.start_time, meta.creation_timestamp
         born = parse_time(created)
         return Pod(
-            name=meta.name,
-            uid=meta.uid,
-            template=self._template(meta, self._spec(item.spec, node, local, bool(claims))),
-            node=node,
-            state=self._state(status),
-            created=born,
-            started=born if started == created else parse_time(started),
-            terminating=meta.deletion_timestamp is not None,
-            claims=claims,
-            since=_transitions(status.conditions) if status.conditions else b"",
+            meta.name,
+            meta.uid,
+            self._template(meta, self._spec(spec, node, local, bool(claims))),
+            node,
+            self._state(status, conditions),
+            born,
+            born if started == created else parse_time(started),
+            meta.deletion_timestamp is not None,
+            claims,
+            since,
         )
 
     def node(self, item: wire.NodeObject) -> Node:
@@ -161,8 +164,13 @@ class Decoder:
         return self._texts.setdefault(text, text)
 
     def _template(self, meta: wire.PodMeta, spec: Spec) -> Template:
-        labels = _shared(self._labels, bytes(meta.labels), _label_map)
-        owners = _shared(self._owners, bytes(meta.owner_references), self._owner_references)
+        raw_labels, raw_owners = bytes(meta.labels), bytes(meta.owner_references)
+        labels = self._labels.get(raw_labels)
+        if labels is None:
+            labels = self._labels[raw_labels] = _part(_labels, raw_labels) or {}
+        owners = self._owners.get(raw_owners)
+        if owners is None:
+            owners = self._owners[raw_owners] = self._owner_references(raw_owners)
         marks = meta.annotations
         annotations = (
             (marks.evict, marks.prefer_no_eviction, marks.mirror, marks.source, marks.deletion_cost)
@@ -192,10 +200,10 @@ class Decoder:
         affinity = bytes(item.affinity)
         if b"matchFields" in affinity:
             affinity = _PIN.sub(_unpinned(node.encode()), affinity)
-        containers, init_containers = item.containers or (), item.init_containers or ()
+        containers, init = item.containers, item.init_containers
         key = (
-            tuple([(c.image, bytes(c.resources)) for c in containers]),
-            tuple([(c.image, bytes(c.resources), c.restart_policy) for c in init_containers]),
+            tuple([(c.image, bytes(c.resources)) for c in containers]) if containers else (),
+            tuple([(c.image, bytes(c.resources), c.restart_policy) for c in init]) if init else (),
             affinity,
             bytes(item.tolerations),
             bytes(item.node_selector),
@@ -289,29 +297,28 @@ class Decoder:
             measured[self._text(name)] = nano
         return measured
 
-    def _state(self, status: wire.PodStatus) -> State:
+    def _state(self, status: wire.PodStatus, conditions: Conditions) -> State:
+        containers, init = status.container_statuses, status.init_container_statuses
+        ephemeral = status.ephemeral_container_statuses
         key = (
             status.phase,
             status.reason,
             status.qos_class,
-            _container_states(status.container_statuses),
-            _container_states(status.init_container_statuses),
-            _container_states(status.ephemeral_container_statuses),
-            tuple([(c.type, c.status, c.reason or "") for c in status.conditions or ()]),
+            tuple([_container_state(it) for it in containers]) if containers else (),
+            tuple([_container_state(it) for it in init]) if init else (),
+            tuple([_container_state(it) for it in ephemeral]) if ephemeral else (),
+            conditions,
         )
-        return _shared(self._states, key, _new_state)
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = _new_state(key)
+        return state
 
 
 def _new_state(parts: tuple[Any, ...]) -> State:
     state = State(*parts)
     ready = any(it[:2] == ("Ready", "True") for it in state.conditions)
     return msgspec.structs.replace(state, ready=ready)
-
-
-def _container_states(statuses: list[wire.ContainerStatus] | None) -> tuple[ContainerState, ...]:
-    if not statuses:
-        return ()
-    return tuple([_container_state(status) for status in statuses])
 
 
 def _container_state(status: wire.ContainerStatus) -> ContainerState:
@@ -337,7 +344,7 @@ def _shared(known: dict[K, T], key: K, make: Callable[[K], T]) -> T:
     return value
 
 
-def _volumes(volumes: Iterable[wire.Volume]) -> tuple[tuple[str, ...], bool]:
+def _volumes(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], bool]:
     """The claims among the volumes, and whether some keep data on the node itself."""
     claims: tuple[str, ...] = ()
     local = False
@@ -357,10 +364,6 @@ def _part(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
     return decoder.decode(raw) if raw else None
 
 
-def _label_map(raw: bytes) -> dict[str, str]:
-    return _part(_labels, raw) or {}
-
-
 def _annotations(marks: tuple[str | None, ...]) -> dict[str, str]:
     names = (EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COST)
     return {name: mark for name, mark in zip(names, marks, strict=False) if mark is not None}
@@ -373,15 +376,20 @@ def _unpinned(node: bytes) -> Callable[[re.Match[bytes]], bytes]:
     return replace
 
 
-def _transitions(conditions: list[wire.ConditionStatus]) -> bytes:
-    """When each condition last changed, packed; most of a pod's conditions changed at once."""
-    times: dict[str | None, int] = {}
+def _conditions(conditions: list[wire.ConditionStatus]) -> tuple[Conditions, bytes]:
+    """What holds, and packed since when; most of a pod's conditions changed at once."""
+    shape: list[tuple[str, str, str]] = []
+    times: list[int] = []
+    last: str | None = None
+    second = 0
     for condition in conditions:
-        text = condition.last_transition_time
-        if text not in times:
-            since = parse_time(text)
-            times[text] = int(since.timestamp()) if since else 0
-    return pack(f"<{len(conditions)}q", *[times[c.last_transition_time] for c in conditions])
+        shape.append((condition.type, condition.status, condition.reason or ""))
+        if condition.last_transition_time != last:
+            last = condition.last_transition_time
+            since = parse_time(last)
+            second = int(since.timestamp()) if since else 0
+        times.append(second)
+    return tuple(shape), array("q", times).tobytes()
 
 
 def _requirement(row: Expression) -> Requirement:

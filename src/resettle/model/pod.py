@@ -11,10 +11,10 @@ Pods of one workload share a Template, often also a State; whatever a predicate 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from struct import unpack
 
 from msgspec import Struct
 
@@ -188,7 +188,7 @@ class Pod(Struct, frozen=True, eq=False, gc=False):
     @property
     def conditions(self) -> Iterator[Condition]:
         """Its conditions with their times."""
-        times = unpack(f"<{len(self.since) // 8}q", self.since)
+        times = array("q", self.since)
         for (kind, status, reason), second in zip(self.state.conditions, times, strict=True):
             since = datetime.fromtimestamp(second, UTC) if second else None
             yield Condition(kind, status, reason, since)
