@@ -199,7 +199,7 @@ class Decoder:
     def _spec(self, item: wire.PodSpec, node: str, local: bool, claimed: bool) -> Spec:
         affinity = bytes(item.affinity)
         if b"matchFields" in affinity:
-            affinity = _PIN.sub(_unpinned(node.encode()), affinity)
+            affinity = _unpinned(affinity, node.encode())
         containers, init = item.containers, item.init_containers
         key = (
             tuple([(c.image, bytes(c.resources)) for c in containers]) if containers else (),
@@ -208,9 +208,7 @@ class Decoder:
             bytes(item.tolerations),
             bytes(item.node_selector),
             bytes(item.topology_spread_constraints),
-            bytes(item.overhead),
-            bytes(item.resources),
-            bytes(item.resource_claims),
+            _rare_parts(item),
             item.priority,
             local,
             claimed,
@@ -369,11 +367,19 @@ def _annotations(marks: tuple[str | None, ...]) -> dict[str, str]:
     return {name: mark for name, mark in zip(names, marks, strict=False) if mark is not None}
 
 
-def _unpinned(node: bytes) -> Callable[[re.Match[bytes]], bytes]:
-    def replace(found: re.Match[bytes]) -> bytes:
-        return found[1] + _OWN_NODE_JSON + found[3] if node and found[2] == node else found[0]
+def _rare_parts(item: wire.PodSpec) -> tuple[bytes, ...]:
+    overhead, resources, claims = item.overhead, item.resources, item.resource_claims
+    if overhead is resources is claims is wire.ABSENT:
+        return ()
+    return (bytes(overhead), bytes(resources), bytes(claims))
 
-    return replace
+
+def _unpinned(affinity: bytes, node: bytes) -> bytes:
+    """The affinity with the pod's own node taken out by name, if it is pinned to that."""
+    found = _PIN.search(affinity)
+    if not node or found is None or found[2] != node:
+        return affinity
+    return affinity[: found.end(1)] + _OWN_NODE_JSON + affinity[found.start(3) :]
 
 
 def _conditions(conditions: list[wire.ConditionStatus]) -> tuple[Conditions, bytes]:
