@@ -64,7 +64,7 @@ def test_a_kubeconfig_that_is_not_there_is_an_error(
     done = resettle(*PLAN, *words, cwd=tmp_path, env={"HOME": str(tmp_path)})
 
     named = file.replace("HOME", str(tmp_path))
-    says = f"error: there is no kubeconfig {named}; name one with --kubeconfig\n"
+    says = f"error: there is no kubeconfig {named}; name one with --kubeconfig, or a dump with --cluster\n"
     assert done == (1, "", says)
 
 

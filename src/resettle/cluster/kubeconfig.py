@@ -48,7 +48,9 @@ def read_kubeconfig(file: str, context: str | None = None) -> Access:
     try:
         document = yaml.load(path.read_text(), _Loader)
     except FileNotFoundError:
-        raise InputError(f"there is no kubeconfig {file}; name one with --kubeconfig") from None
+        raise InputError(
+            f"there is no kubeconfig {file}; name one with --kubeconfig, or a dump with --cluster"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"the kubeconfig {file} cannot be read: {error}") from None
     except yaml.YAMLError as error:

@@ -294,9 +294,9 @@ class Rules:
             return None
         if pod.terminating:
             return TERMINATING
-        refusal = self._known.get(template, UNASKED)
-        if refusal is UNASKED:
-            refusal = self._known[template] = self._about_template(template)
+        if template not in self._known:
+            self._known[template] = self._about_template(template)
+        refusal = self._known[template]
         if refusal is None and self._asks_pods:
             refusal = self._about_pod(pod)
         return refusal
@@ -383,7 +383,6 @@ def _protects(code: str, says: str) -> Refusal:
     return Refusal(code, says, "DefaultEvictor")
 
 
-UNASKED = _protects("", "")
 TERMINATING = _protects("terminating", "is already terminating")
 PREFERS_TO_STAY = _protects(
     "prefers-no-eviction", "carries prefer-no-eviction, which is mandatory here"
