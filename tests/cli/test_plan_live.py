@@ -64,8 +64,8 @@ def test_a_kubeconfig_that_is_not_there_is_an_error(
     done = resettle(*PLAN, *words, cwd=tmp_path, env={"HOME": str(tmp_path)})
 
     named = file.replace("HOME", str(tmp_path))
-    says = f"error: there is no kubeconfig {named}; name one with --kubeconfig, or a dump with --cluster\n"
-    assert done == (1, "", says)
+    fix = "name one with --kubeconfig, or a dump with --cluster"
+    assert done == (1, "", f"error: there is no kubeconfig {named}; {fix}\n")
 
 
 def test_a_context_chooses_among_the_clusters_of_a_kubeconfig(tmp_path: Path) -> None:
