@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from resettle.framework.draft import Draft
 from resettle.framework.verdict import Limit, Stopped
-from resettle.load.bands import allowance, offered, shares
+from resettle.load.bands import allowance, offered
 from resettle.load.usage import Usage
 from resettle.model.node import Node
 from resettle.model.pod import Pod, Spec, by_priority
@@ -111,7 +111,10 @@ class Balance:
         amounts = self._usage.of_pod(pod)
         if amounts is None:
             return None
-        return {name: NANO if name == "pods" else amounts.get(name, 0) for name in self.resources}
+        cost = {name: amounts.get(name, 0) for name in self.resources}
+        if "pods" in cost:
+            cost["pods"] = NANO
+        return cost
 
 
 class Source:
@@ -136,11 +139,10 @@ class Source:
         """Which resources are used beyond their limits, and by how much, as things stand now."""
         if not self._why:
             offer = offered(self.node)
-            beyond = [name for name, used in self._used.items() if used > self._allowed[name]]
             parts = [
-                f"{share:.0f}% {name} (target {limits[name]:.0f}%)"
-                for name, share in shares(self._used, offer, beyond).items()
-                if name in limits
+                f"{used / offer[name]:.0%} {name} (target {limits[name]:.0f}%)"
+                for name, used in self._used.items()
+                if used > self._allowed[name] and name in limits and offer.get(name)
             ]
             self._why = ", ".join(parts) or "more than it offers"
         return self._why
