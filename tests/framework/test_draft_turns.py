@@ -14,6 +14,7 @@ from resettle.framework import (
     Draft,
     Limits,
     Plugin,
+    PreparedGuard,
     Problem,
     Profile,
     Refusal,
@@ -309,6 +310,20 @@ def test_a_guard_that_raises_refuses_the_pod_it_was_asked_about() -> None:
     assert [run.error for run in plan.runs] == ["", ""]
     assert plan.errors == (
         "Sweeper0 in profile it: Brittle could not answer: KeyError: 'no such thing'",
+    )
+
+
+def test_a_guard_that_cannot_be_prepared_refuses_every_pod() -> None:
+    def unready(args: Args, snapshot: Snapshot) -> None:
+        raise KeyError("no such thing")
+
+    guard = Plugin(name="Unready", filter=PreparedGuard(unready, lambda made, pod: None))
+    plan = drawn(two_nodes("a", "b"), proposing("a", "b"), guards=[guard])
+
+    assert plan.moves == ()
+    assert plan.refused == {"guard-failed": 2}
+    assert plan.errors == (
+        "Sweeper0 in profile it: Unready could not answer: KeyError: 'no such thing'",
     )
 
 

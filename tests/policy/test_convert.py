@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from resettle.errors import InputError, PolicyError
-from resettle.policy.convert import to_v1alpha2
+from resettle.policy.convert import written
 from resettle.policy.document import Policy
+from resettle.policy.load import read_policy
 
 from .fakes import PLUGINS
 from .reading import IMPROVED_HEAD, OLD_HEAD, document, load, one_profile
@@ -109,7 +110,7 @@ def meaning(policy: Policy) -> Policy:
 
 
 def convert(text: str) -> str:
-    return to_v1alpha2(text, name="p", plugins=PLUGINS)
+    return written(read_policy(text, name="p", plugins=PLUGINS), "p")
 
 
 def test_an_old_policy_is_written_in_the_newer_shape() -> None:

@@ -106,14 +106,14 @@ class Descheduler(Struct, frozen=True, kw_only=True):
 def assembled(policy: Policy, plugins: Mapping[str, Plugin]) -> Descheduler:
     """The descheduler that a policy describes."""
     return Descheduler(
-        profiles=tuple(_profile(document, plugins, policy) for document in policy.profiles),
+        profiles=tuple(_profile(document, plugins) for document in policy.profiles),
         limits=policy.limits,
         node_selector=policy.node_selector,
         semantics=IMPROVED if policy.improved else PARITY,
     )
 
 
-def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin], policy: Policy) -> Profile:
+def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin]) -> Profile:
     def instances(point: str) -> tuple[Instance, ...]:
         return tuple(
             Instance(plugins[name], document.args[name], point)
@@ -126,8 +126,8 @@ def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin], policy: P
         balance=instances("balance"),
         filters=instances("filter"),
         pre_eviction_filters=instances("preevictionfilter"),
-        presort=instances("presort") if policy.improved else (),
-        sort=instances("sort") if policy.improved else (),
+        presort=instances("presort"),
+        sort=instances("sort"),
     )
 
 
@@ -140,14 +140,12 @@ def _turn(instance: Instance, snapshot: Snapshot, draft: Draft) -> PluginRun:
 
 
 def _too_few(nodes: int, snapshot: Snapshot) -> Stopped:
-    there = "one node is" if nodes == 1 else "no node is"
+    there = "only one node" if nodes else "no node"
     rest = len(snapshot.fleet.nodes) - nodes
     left_out = f" ({rest} unready or not selected)" if rest else ""
     return Stopped(
         "too-few-nodes",
-        f"only {there} ready and selected{left_out}; moving pods takes at least two"
-        if nodes
-        else f"{there} ready and selected{left_out}; moving pods takes at least two",
+        f"{there} is ready and selected{left_out}; moving pods takes at least two",
     )
 
 

@@ -55,7 +55,11 @@ class PreparedGuard:
 
     def bound(self, args: Any, snapshot: Snapshot) -> Callable[[Pod], Refusal | None]:
         """The question about a pod alone."""
-        return partial(self._ask, snapshot.prepared(args, self._make))
+        try:
+            return partial(self._ask, snapshot.prepared(args, self._make))
+        except Exception:
+            # Asked about a pod it will fail again, and the pod is refused for that.
+            return partial(self, args, snapshot)
 
 
 class Kind(Struct, frozen=True):

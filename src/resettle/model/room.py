@@ -25,14 +25,6 @@ class Room:
         self._ranked: dict[str, tuple[list[int], list[NodeSet]]] = {}
         self._enough: dict[Spec, NodeSet] = {}
 
-    def free(self, node: Node, resource: str) -> int:
-        """Thousandths left; both sides of the difference round up in the resource's own unit."""
-        offer = self._fleet.offers(resource)[self._fleet.position[node.name]]
-        if offer is None:
-            return 0
-        left = offer - counted(resource, self._used(node).get(resource, 0))
-        return left if resource == "cpu" else left * 1000
-
     def enough_for(self, spec: Spec) -> NodeSet:
         """Nodes with room for all that the spec requests, and for one more pod."""
         chosen = self._enough.get(spec)
@@ -51,7 +43,10 @@ class Room:
         return prefixes[bisect_right(shortfalls, -needed)]
 
     def _rank(self, resource: str) -> tuple[list[int], list[NodeSet]]:
-        """Negated free amounts, ascending, and the set of the first k nodes for each k."""
+        """Negated free amounts, ascending, and the set of the first k nodes for each k.
+
+        Free is a difference of two amounts, each rounded up in the resource's own unit.
+        """
         used, scale = self._used, 1 if resource == "cpu" else 1000
         free = [
             0 if offer is None else (offer - counted(resource, used(node).get(resource, 0))) * scale

@@ -1,7 +1,7 @@
 """How decisions are read: as kubernetes-sigs/descheduler makes them, or improved.
 
-Each flag names one difference. A plugin asks the flag where the two part; nothing else in resettle
-asks which apiVersion a policy had.
+Each flag names one difference, and what decides asks the flag where the two part, never which
+apiVersion a policy had.
 """
 
 from __future__ import annotations

@@ -14,18 +14,13 @@ from msgspec import NODEFAULT, Struct, inspect
 
 from resettle.errors import InputError
 from resettle.policy.document import IMPROVED, KIND, V1ALPHA2, Policy, Profile
-from resettle.policy.known import POINTS, KnownPlugins
-from resettle.policy.load import Reading, read_policy
+from resettle.policy.known import POINTS
+from resettle.policy.load import Reading
 from resettle.policy.scalars import bare_meaning
 from resettle.policy.walk import shape_of
 
 _WRITTEN_APART = {"apiVersion", "kind", "profiles"}
 _LARGEST_PLAIN = 1e15
-
-
-def to_v1alpha2(text: str | bytes, *, name: str, plugins: KnownPlugins) -> str:
-    """The same policy as YAML of `descheduler/v1alpha2`; raises `PolicyError` as loading does."""
-    return written(read_policy(text, name=name, plugins=plugins), name)
 
 
 def written(reading: Reading, name: str) -> str:
