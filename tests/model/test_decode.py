@@ -116,7 +116,7 @@ def pinned(name: str) -> Object:
 def allowed(snapshot: Snapshot, name: str) -> set[str]:
     found = snapshot.pod("default", name)
     assert found is not None
-    nodes = snapshot.fit.allowed(found.spec, found.node)
+    nodes = snapshot.fit.allowed(found.spec.demand, found.node)
     return {it.name for it in snapshot.fleet.members(nodes)}
 
 

@@ -15,6 +15,7 @@ from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.policy.document import Limits
 
+NOT_SERVING = ("Pending", "Succeeded", "Failed")
 _NO_LIMITS = Limits()
 
 
@@ -28,7 +29,7 @@ class Books:
         self._per_node: dict[str, int] = {}
         self._per_namespace: dict[str, int] = {}
         self._spent: dict[Budget, int] = {}
-        self._leaving: dict[Pod, Pod] = {}
+        self._leaving: set[Pod] = set()
         self.moves: list[Move] = []
         if snapshot.moving:
             for pod in snapshot.pods:
@@ -41,13 +42,13 @@ class Books:
 
     def seen(self, pod: Pod) -> Pod:
         """The pod as the rest of the cycle sees it: terminating once it is admitted."""
-        return self._leaving.get(pod, pod)
+        return structs.replace(pod, terminating=True) if pod in self._leaving else pod
 
     def admit(self, move: Move) -> None:
         """Enters a move, and spends what it costs."""
         pod = move.pod
         self.moves.append(move)
-        self._leaving[pod] = structs.replace(pod, terminating=True)
+        self._leaving.add(pod)
         self.count(pod)
         for budget in self._debited(pod):
             self._spent[budget] = self._spent.get(budget, 0) + 1
@@ -105,9 +106,10 @@ class Books:
 
     def _covering(self, pod: Pod) -> tuple[Budget, ...]:
         """Budgets the API server would look at; it asks none for pods that do not serve."""
-        if pod.terminating or pod.state.phase in ("Pending", "Succeeded", "Failed"):
+        covering = self._snapshot.budgets_of(pod)
+        if covering and (pod.terminating or pod.state.phase in NOT_SERVING):
             return ()
-        return self._snapshot.budgets_of(pod)
+        return covering
 
     def _debited(self, pod: Pod) -> tuple[Budget, ...]:
         """Budgets that pay for the move; a pod that is not ready may be free of charge."""

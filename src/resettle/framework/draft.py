@@ -182,13 +182,14 @@ def _guards(chain: Iterable[Instance], snapshot: Snapshot) -> list[Guarding]:
 
 def _refusal(guards: list[Guarding], pod: Pod) -> Refusal | None:
     """What the first guard to refuse says, signed with its name."""
-    for name, ask in guards:
-        try:
+    name = ""
+    try:
+        for name, ask in guards:
             said = ask(pod)
             if said is not None:
                 return said if said.by else structs.replace(said, by=name)
-        except Exception as error:
-            # Unknown denies: a guard that cannot answer lets nothing go.
-            facts = {"guard": name, "error": f"{type(error).__name__}: {error}"}
-            return Refusal("guard-failed", "{guard} could not answer: {error}", name, facts)
+    except Exception as error:
+        # Unknown denies: a guard that cannot answer lets nothing go.
+        facts = {"guard": name, "error": f"{type(error).__name__}: {error}"}
+        return Refusal("guard-failed", "{guard} could not answer: {error}", name, facts)
     return None

@@ -33,6 +33,7 @@ from resettle.model.pod import (
     PREFER_NO_EVICTION,
     SOURCE,
     ContainerState,
+    Demand,
     Owner,
     Pod,
     Spec,
@@ -89,6 +90,7 @@ class Decoder:
         self._annotations: dict[tuple[str | None, ...], dict[str, str]] = {}
         self._owners: dict[bytes, tuple[Owner, ...]] = {}
         self._asks: dict[tuple[bytes, bool], ContainerAsk] = {}
+        self._demands: dict[tuple[Any, ...], Demand] = {}
         self._specs: dict[tuple[Any, ...], Spec] = {}
         self._templates: dict[tuple[Any, ...], Template] = {}
         self._states: dict[tuple[Any, ...], State] = {}
@@ -230,11 +232,20 @@ class Decoder:
         required_terms = required.node_selector_terms or () if required else ()
         selector = _part(_labels, bytes(item.node_selector))
         return Spec(
-            requests=pod_requests(
-                containers,
-                init_containers,
-                self._measured(pod_level.requests if pod_level else None),
-                self._measured(_part(_amounts, bytes(item.overhead))),
+            demand=self._demand(
+                pod_requests(
+                    containers,
+                    init_containers,
+                    self._measured(pod_level.requests if pod_level else None),
+                    self._measured(_part(_amounts, bytes(item.overhead))),
+                ),
+                tuple(
+                    Toleration(t.key or "", t.operator or "", t.value or "", t.effect or "")
+                    for t in _part(_tolerations, bytes(item.tolerations)) or ()
+                ),
+                None if selector is None else tuple(sorted(selector.items())),
+                tuple(map(_node_term, required_terms)) if required else None,
+                any(term.match_fields for term in required_terms),
             ),
             requested=frozenset(
                 name for ask in (*containers, *init_containers) for name in ask.requests
@@ -242,18 +253,11 @@ class Decoder:
             images=tuple(sorted(self._text(c.image) for c in item.containers or ())),
             qos=quality_of_service((*containers, *init_containers)),
             priority=item.priority,
-            tolerations=tuple(
-                Toleration(t.key or "", t.operator or "", t.value or "", t.effect or "")
-                for t in _part(_tolerations, bytes(item.tolerations)) or ()
-            ),
-            node_selector=None if selector is None else tuple(sorted(selector.items())),
-            required_terms=tuple(map(_node_term, required_terms)) if required else None,
             preferred_terms=tuple(
                 PreferredTerm(row.weight, _node_term(row.preference))
                 for row in (nodes.preferred if nodes else None) or ()
             ),
             has_node_affinity=nodes is not None,
-            pinned=any(term.match_fields for term in required_terms),
             anti_affinity=tuple(
                 PodTerm(
                     term.topology_key, _selector(term.label_selector), tuple(term.namespaces or ())
@@ -270,6 +274,22 @@ class Decoder:
             claim_volumes=claimed,
             resource_claims=bool(_part(_anything, bytes(item.resource_claims))),
         )
+
+    def _demand(
+        self,
+        requests: dict[str, int],
+        tolerations: tuple[Toleration, ...],
+        node_selector: tuple[tuple[str, str], ...] | None,
+        terms: tuple[NodeTerm, ...] | None,
+        pinned: bool,
+    ) -> Demand:
+        key = (frozenset(requests.items()), tolerations, node_selector, terms)
+        demand = self._demands.get(key)
+        if demand is None:
+            demand = self._demands[key] = Demand(
+                requests, tolerations, node_selector, terms, pinned
+            )
+        return demand
 
     def _ask(self, container: wire.Container) -> ContainerAsk:
         key = (bytes(container.resources), container.restart_policy == "Always")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resettle.model.affinity import PodTerm
 from resettle.model.fleet import Fleet, NodeSet
-from resettle.model.pod import Pod, Spec, Template
+from resettle.model.pod import Demand, Pod, Template
 from resettle.model.room import Room
 from resettle.model.selector import Selector
 
@@ -41,37 +41,38 @@ class Fit:
         self._templates_matching = templates_matching
         self._active_of = active_of
         self._pod_named = pod_named
-        self._allowed: dict[tuple[Spec, str], NodeSet] = {}
-        self._open: dict[Spec, NodeSet] = {}
+        self._allowed: dict[tuple[Demand, str], NodeSet] = {}
         self._neighbours: dict[tuple[Selector, tuple[str, ...]], Neighbours] = {}
 
     def elsewhere(self, pod: Pod, among: NodeSet) -> NodeSet:
         """Nodes of the set that would take the pod, its own left out."""
         spec = pod.template.spec
-        nodes = self._open.get(spec)
-        if nodes is None:
-            nodes = self.allowed(spec, pod.node) & self._room.enough_for(spec)
-            if not spec.pinned:
-                self._open[spec] = nodes
+        nodes = self.allowed(spec.demand, pod.node) & self._room.enough_for(spec.demand)
         nodes &= among & ~self._single.get(pod.node, 0)
         return self._without_conflicts(pod, nodes) if spec.anti_affinity else nodes
 
+    def open_to(self, demand: Demand) -> NodeSet:
+        """Nodes with labels, taints and room for any such pod; none if it matters where it is."""
+        if demand.pinned:
+            return 0
+        return self.allowed(demand, "") & self._room.enough_for(demand)
+
     def anywhere(self, pod: Pod, among: NodeSet) -> NodeSet:
         """The same with its own node, where the room it has counts as enough."""
-        spec = pod.template.spec
-        roomy = self._room.enough_for(spec) | self._fleet.only(pod.node)
-        return self._without_conflicts(pod, among & roomy & self.allowed(spec, pod.node))
+        demand = pod.template.spec.demand
+        roomy = self._room.enough_for(demand) | self._fleet.only(pod.node)
+        return self._without_conflicts(pod, among & roomy & self.allowed(demand, pod.node))
 
-    def allowed(self, spec: Spec, own_node: str) -> NodeSet:
+    def allowed(self, demand: Demand, own_node: str) -> NodeSet:
         """Nodes that cordon, selector, affinity and taints leave open."""
-        key = (spec, own_node if spec.pinned else "")
+        key = (demand, own_node if demand.pinned else "")
         chosen = self._allowed.get(key)
         if chosen is None:
             fleet = self._fleet
             chosen = self._allowed[key] = (
                 fleet.schedulable
-                & fleet.welcoming(spec, own_node)
-                & fleet.tolerated_by(spec.tolerations)
+                & fleet.welcoming(demand, own_node)
+                & fleet.tolerated_by(demand.tolerations)
             )
         return chosen
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from resettle.model.affinity import OWN_NODE, NodeTerm
 from resettle.model.changes import Change
 from resettle.model.node import Node
-from resettle.model.pod import Spec
+from resettle.model.pod import Demand
 from resettle.model.quantity import counted
 from resettle.model.selector import Requirement, Selector
 from resettle.model.taint import Taint, Toleration, tolerated
@@ -185,23 +185,23 @@ class Fleet:
             chosen &= named if field.operator == "In" else ~named
         return chosen
 
-    def welcoming(self, spec: Spec, own_node: str) -> NodeSet:
+    def welcoming(self, demand: Demand, own_node: str) -> NodeSet:
         """Nodes that satisfy the node selector and the required node affinity."""
-        return self._placed(spec, own_node, unreadable_matches=False)
+        return self._placed(demand, own_node, unreadable_matches=False)
 
-    def possibly_welcoming(self, spec: Spec, own_node: str) -> NodeSet:
+    def possibly_welcoming(self, demand: Demand, own_node: str) -> NodeSet:
         """The same, where an affinity that cannot be read counts as satisfied."""
-        return self._placed(spec, own_node, unreadable_matches=True)
+        return self._placed(demand, own_node, unreadable_matches=True)
 
-    def _placed(self, spec: Spec, own_node: str, *, unreadable_matches: bool) -> NodeSet:
-        terms = spec.required_terms
-        if terms is None and not spec.node_selector:
+    def _placed(self, demand: Demand, own_node: str, *, unreadable_matches: bool) -> NodeSet:
+        terms = demand.required_terms
+        if terms is None and not demand.node_selector:
             return self.everyone
-        key = (spec.node_selector, terms, spec.pinned and own_node, unreadable_matches)
+        key = (demand.node_selector, terms, demand.pinned and own_node, unreadable_matches)
         chosen = self._placements.get(key)
         if chosen is None:
             chosen = self.everyone
-            for label, value in spec.node_selector or ():
+            for label, value in demand.node_selector or ():
                 chosen &= self._labelled.get(label, {}).get(value, 0)
             lenient = unreadable_matches and any(not term.valid for term in terms or ())
             if terms is not None and not lenient:

@@ -42,32 +42,63 @@ class Owner(Struct, frozen=True, gc=False):
     uid: str = ""
 
 
-class Spec(Struct, frozen=True, eq=False):
-    """What a pod asks of a node. Equal specs are one object, so identity is equality."""
+class Demand(Struct, frozen=True, eq=False):
+    """What decides by labels, taints and room which nodes take a pod.
+
+    Thousands of specs come down to a few demands, and equal demands are one object.
+    """
 
     requests: dict[str, int]
     """Resource name to nano units, init containers and overhead worked in."""
+    tolerations: tuple[Toleration, ...] = ()
+    node_selector: tuple[tuple[str, str], ...] | None = None
+    required_terms: tuple[NodeTerm, ...] | None = None
+    pinned: bool = False
+    """Whether its affinity names nodes: then what suits it may depend on where it is."""
+
+
+class Spec(Struct, frozen=True, eq=False):
+    """What a pod asks of a node. Equal specs are one object, so identity is equality."""
+
+    demand: Demand
     requested: frozenset[str]
     """Resources that some container names, be it with zero."""
     images: tuple[str, ...]
     qos: str
     priority: int | None
-    tolerations: tuple[Toleration, ...] = ()
-    node_selector: tuple[tuple[str, str], ...] | None = None
-    required_terms: tuple[NodeTerm, ...] | None = None
     preferred_terms: tuple[PreferredTerm, ...] = ()
     has_node_affinity: bool = False
-    pinned: bool = False
-    """Whether its affinity names nodes: then what suits it may depend on where it is."""
     anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     local_storage: bool = False
     claim_volumes: bool = False
     resource_claims: bool = False
 
+    @property
+    def requests(self) -> dict[str, int]:
+        """Resource name to nano units, init containers and overhead worked in."""
+        return self.demand.requests
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return self.demand.tolerations
+
+    @property
+    def node_selector(self) -> tuple[tuple[str, str], ...] | None:
+        return self.demand.node_selector
+
+    @property
+    def required_terms(self) -> tuple[NodeTerm, ...] | None:
+        return self.demand.required_terms
+
+    @property
+    def pinned(self) -> bool:
+        """Whether its affinity names nodes: then what suits it may depend on where it is."""
+        return self.demand.pinned
+
     def tolerates(self, taint: Taint) -> bool:
         """Whether some toleration consents to the taint."""
-        return tolerated(self.tolerations, taint)
+        return tolerated(self.demand.tolerations, taint)
 
 
 class Template(Struct, frozen=True, eq=False):
@@ -217,12 +248,14 @@ def by_lot(pod: Pod) -> bytes:
 
 def by_priority(pod: Pod) -> tuple[bool, int, int, bool]:
     """Least important first: priority, quality of service, then those who would rather stay."""
-    priority = pod.spec.priority
+    template = pod.template
+    spec = template.spec
+    priority = spec.priority
     return (
         priority is not None,
         priority or 0,
-        QOS_ORDER.get(pod.qos, 1),
-        pod.has_annotation(PREFER_NO_EVICTION),
+        QOS_ORDER.get(pod.state.qos or spec.qos, 1),
+        PREFER_NO_EVICTION in template.annotations,
     )
 
 

@@ -23,6 +23,21 @@ Lists = dict[K, list[Pod]]
 _NOBODY: list[Pod] = []
 
 
+class Same:
+    """A thing as a key: itself and nothing that merely equals it."""
+
+    __slots__ = ("_thing",)
+
+    def __init__(self, thing: object) -> None:
+        self._thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other._thing is self._thing
+
+    def __hash__(self) -> int:
+        return id(self._thing)
+
+
 class Population:
     """Pods in canonical order, and the indexes over them."""
 
@@ -33,8 +48,9 @@ class Population:
         self._by_state: dict[State, set[Pod]] = {}
         self._requested: dict[str, dict[str, int]] = {}
         self._active: dict[Template, list[Pod]] = {}
-        self._told: dict[Callable[[Template], Any], dict[Template, Any]] = {}
+        self._told: dict[Hashable, dict[Template, Any]] = {}
         self._by_label: dict[tuple[str, str], dict[str, list[Template]]] = {}
+        self._lots: dict[Template, bytes] = {}
         for pod in pods:
             template = pod.template
             self._by_name.setdefault(template.namespace, {})[pod.name] = pod
@@ -62,6 +78,7 @@ class Population:
         later._requested = self._requested_after(arrived, departed)
         touched = {pod.template for pod in (*arrived, *departed)}
         later._active = {key: pods for key, pods in self._active.items() if key not in touched}
+        later._lots = {key: lot for key, lot in self._lots.items() if key not in touched}
         later._told = self._told
         return later
 
@@ -145,13 +162,18 @@ class Population:
 
     def told(self, template: Template, ask: Callable[[Template], T]) -> T:
         """`ask(template)`, remembered as long as the template is; for what never changes."""
-        answers = self._told.setdefault(ask, {})
-        if len(answers) > 2 * len(self._by_template) + 1000:
-            answers.clear()
+        answers = self.answers(ask)
         if template not in answers:
             answers[template] = ask(template)
         answer: T = answers[template]
         return answer
+
+    def answers(self, question: Hashable) -> dict[Template, Any]:
+        """A notebook of answers about templates, which later populations go on with."""
+        answers = self._told.setdefault(question, {})
+        if len(answers) > 2 * len(self._by_template) + 1000:
+            answers.clear()
+        return answers
 
     @property
     def states(self) -> Mapping[State, set[Pod]]:
@@ -167,7 +189,10 @@ class Population:
         return grouped
 
     def _first(self, template: Template) -> bytes:
-        return by_lot(self._by_template[template][0])
+        lot = self._lots.get(template)
+        if lot is None:
+            lot = self._lots[template] = by_lot(self._by_template[template][0])
+        return lot
 
     @cached_property
     def replicas(self) -> Mapping[str, int]:

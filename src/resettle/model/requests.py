@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from resettle.model.pod import Pod, Spec
+from resettle.model.pod import Demand, Pod
 from resettle.model.quantity import NANO
 
 
 def requested_by(pods: Iterable[Pod]) -> dict[str, int]:
     """What these pods ask for together, in nano units, `pods` being their number."""
-    # Pods of one spec are counted first and multiplied then: a node runs few distinct specs.
-    specs: dict[Spec, int] = {}
+    # Pods of one demand are counted first and multiplied then: a node meets few distinct ones.
+    demands: dict[Demand, int] = {}
     for pod in pods:
-        spec = pod.template.spec
-        specs[spec] = specs.get(spec, 0) + 1
-    used: dict[str, int] = {"pods": sum(specs.values()) * NANO}
-    for spec, times in specs.items():
-        for name, amount in spec.requests.items():
+        demand = pod.template.spec.demand
+        demands[demand] = demands.get(demand, 0) + 1
+    used: dict[str, int] = {"pods": sum(demands.values()) * NANO}
+    for demand, times in demands.items():
+        for name, amount in demand.requests.items():
             if name != "pods" and amount:
                 used[name] = used.get(name, 0) + amount * times
     return used

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Node
-from resettle.model.pod import Spec
+from resettle.model.pod import Demand
 from resettle.model.quantity import counted, milli
 
 
@@ -23,16 +23,16 @@ class Room:
         self._fleet = fleet
         self._used = used
         self._ranked: dict[str, tuple[list[int], list[NodeSet]]] = {}
-        self._enough: dict[Spec, NodeSet] = {}
+        self._enough: dict[Demand, NodeSet] = {}
 
-    def enough_for(self, spec: Spec) -> NodeSet:
-        """Nodes with room for all that the spec requests, and for one more pod."""
-        chosen = self._enough.get(spec)
+    def enough_for(self, demand: Demand) -> NodeSet:
+        """Nodes with room for all that is requested, and for one more pod."""
+        chosen = self._enough.get(demand)
         if chosen is None:
-            chosen = self._with("pods", max(1, milli(spec.requests.get("pods", 0))))
-            for name, amount in spec.requests.items():
+            chosen = self._with("pods", max(1, milli(demand.requests.get("pods", 0))))
+            for name, amount in demand.requests.items():
                 chosen &= self._with(name, milli(amount))
-            self._enough[spec] = chosen
+            self._enough[demand] = chosen
         return chosen
 
     def _with(self, resource: str, needed: int) -> NodeSet:

@@ -17,7 +17,7 @@ from resettle.model.fit import Fit
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
 from resettle.model.pod import FINISHED, Pod, Template
-from resettle.model.population import Population
+from resettle.model.population import Population, Same
 from resettle.model.room import Room
 from resettle.model.selector import EVERYTHING, Selector
 from resettle.model.semantics import PARITY, Semantics
@@ -135,12 +135,16 @@ class Snapshot:
 
     def in_turn(self, pods: Iterable[Pod]) -> Iterator[tuple[Node, list[Pod]]]:
         """The pods on nodes in scope, node by node, in the order a walk would meet them."""
-        chosen = set(pods)
-        places = {pod.node for pod in chosen}
-        position, nodes, scope = self.fleet.position, self.fleet.nodes, self.in_scope
-        for at in sorted(position[name] for name in places if name in position):
-            if scope >> at & 1:
-                yield nodes[at], [p for p in self.population.on(nodes[at].name) if p in chosen]
+        chosen: dict[str, list[Pod]] = {}
+        for pod in pods:
+            chosen.setdefault(pod.node, []).append(pod)
+        in_scope = self.names_in_scope
+        for name in sorted(name for name in chosen if name in in_scope):
+            here = chosen[name]
+            if len(here) > 1:
+                among = set(here)
+                here = [pod for pod in self.population.on(name) if pod in among]
+            yield self.fleet.nodes[self.fleet.position[name]], here
 
     @cached_property
     def strays(self) -> tuple[Pod, ...]:
@@ -163,7 +167,7 @@ class Snapshot:
 
     @cached_property
     def _covering(self) -> dict[Template, tuple[Budget, ...]]:
-        return {}
+        return self.population.answers(Same(self.budgets))
 
     def budgets_of(self, pod: Pod) -> tuple[Budget, ...]:
         """The disruption budgets that cover the pod."""
@@ -196,12 +200,12 @@ class Snapshot:
     # -- what plugins work out once -------------------------------------------------------------
 
     @cached_property
-    def _prepared(self) -> dict[tuple[int, object], Any]:
+    def _prepared(self) -> dict[tuple[Same, object], Any]:
         return {}
 
     def prepared(self, args: A, make: Callable[[A, Snapshot], P]) -> P:
         """`make(args, snapshot)`, worked out once for these arguments and this snapshot."""
-        key = (id(args), make)
+        key = (Same(args), make)
         found: P | None = self._prepared.get(key)
         if found is None:
             found = self._prepared[key] = make(args, self)

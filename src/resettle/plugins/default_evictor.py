@@ -17,7 +17,8 @@ from resettle.errors import InputError
 from resettle.framework.plugin import Plugin, PreparedGuard
 from resettle.framework.verdict import Refusal
 from resettle.model.fleet import NodeSet
-from resettle.model.pod import CRITICAL_PRIORITY, EVICT, PREFER_NO_EVICTION, Pod, Template
+from resettle.model.pod import CRITICAL_PRIORITY, EVICT, PREFER_NO_EVICTION, Demand, Pod, Template
+from resettle.model.population import Same
 from resettle.model.selector import EVERYTHING, LabelSelector, parse_selector
 from resettle.model.semantics import PARITY, Semantics
 from resettle.model.snapshot import Snapshot
@@ -275,14 +276,19 @@ class Rules:
         self._namespaces = (namespaces.compiled() if namespaces else None) or EVERYTHING
         self._classes = args.protected_classes
         self._min_age = parse_duration(args.min_pod_age) if args.min_pod_age is not None else None
-        self._elsewhere = snapshot.fit.elsewhere if args.node_fit else None
-        self._known: dict[Template, Refusal | None] = {}
+        self._node_fit = args.node_fit
+        self._min_replicas = args.min_replicas
+        # What follows from the arguments and the template alone holds in later snapshots too.
+        self._known: dict[Template, Refusal | None] = snapshot.population.answers(
+            (Rules, Same(args), self._threshold)
+        )
         self._asks_pods = bool(
             self._classes
             or self._min_age is not None
             or "FailedBarePods" not in self._protections
             or "PodsWithoutPDB" in self._protections
         )
+        self._plenty: dict[Demand, bool] = {}
         self._fit_nodes: NodeSet = snapshot.fleet.ready & snapshot.fleet.selected(
             parse_selector(args.node_selector)
         )
@@ -297,19 +303,33 @@ class Rules:
         if template not in self._known:
             self._known[template] = self._about_template(template)
         refusal = self._known[template]
+        if refusal is None and self._min_replicas > 1:
+            refusal = self._too_few_replicas(template)
         if refusal is None and self._asks_pods:
             refusal = self._about_pod(pod)
         return refusal
 
     def pre_eviction(self, pod: Pod) -> Refusal | None:
         """Why it may not leave right now."""
-        if self._elsewhere and not self._elsewhere(pod, self._fit_nodes):
+        if self._node_fit and not self._fits_elsewhere(pod):
             return NO_NODE_FITS
         if self._namespaces is not EVERYTHING and self._namespaces.requirements:
             namespace = self._snapshot.namespaces.get(pod.namespace)
             if namespace is None or not self._namespaces.matches(namespace.labels):
                 return NAMESPACE_NOT_SELECTED
         return None
+
+    def _fits_elsewhere(self, pod: Pod) -> bool:
+        """Whether some node but its own would take the pod."""
+        spec = pod.template.spec
+        plenty = self._plenty.get(spec.demand)
+        if plenty is None:
+            # Of two nodes that take every such pod, one is not the pod's own.
+            nodes = self._snapshot.fit.open_to(spec.demand) & self._fit_nodes
+            plenty = self._plenty[spec.demand] = nodes.bit_count() > 1
+        if plenty and not spec.anti_affinity:
+            return True
+        return self._snapshot.fit.elsewhere(pod, self._fit_nodes) != 0
 
     def _about_template(self, template: Template) -> Refusal | None:
         protected, spec = self._protections, template.spec
@@ -345,11 +365,11 @@ class Rules:
             return RESOURCE_CLAIM
         if not self._selector.matches(template.labels):
             return NOT_SELECTED
-        return self._too_few_replicas(template)
+        return None
 
     def _too_few_replicas(self, template: Template) -> Refusal | None:
-        wanted = self._args.min_replicas
-        if wanted <= 1 or len(template.owners) != 1:
+        wanted = self._min_replicas
+        if len(template.owners) != 1:
             return None
         there = self._snapshot.replicas.get(template.owners[0].uid, 0)
         if there >= wanted:

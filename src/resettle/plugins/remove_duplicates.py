@@ -118,7 +118,7 @@ def target_nodes(pods: Iterable[Pod], snapshot: Snapshot) -> NodeSet:
         open_nodes = (
             snapshot.in_scope
             & fleet.tolerated_by(pod.spec.tolerations)
-            & fleet.possibly_welcoming(pod.spec, pod.node)
+            & fleet.possibly_welcoming(pod.spec.demand, pod.node)
         )
         if open_nodes.bit_count() > 1:
             targets |= open_nodes

@@ -62,7 +62,7 @@ def misplaced(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons:
     return {
         pod: f"{pod.node} does not satisfy its required node affinity"
         for pod in pods
-        if not fleet.only(pod.node) & fleet.welcoming(spec, pod.node)
+        if not fleet.only(pod.node) & fleet.welcoming(spec.demand, pod.node)
     }
 
 

@@ -143,7 +143,7 @@ class Chooser:
         fleet = snapshot.fleet
         self._included: NodeSet = snapshot.in_scope
         if rule.honours_affinity:
-            self._included &= fleet.welcoming(stated_by.spec, stated_by.node)
+            self._included &= fleet.welcoming(stated_by.spec.demand, stated_by.node)
         if rule.tolerations is not None:
             self._included &= fleet.tolerated_by(rule.tolerations)
 
