@@ -18,7 +18,7 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts"
 NOW = "2026-01-31T12:00:00Z"
 
 RESETTLE = (sys.executable, "-m", "resettle")
-ASK_FOR = "kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc -A -o json"
+ASK_FOR = "kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc,pv,csinodes -A -o json"
 
 HEAD = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\n"
 LIFETIME = f"""{HEAD}profiles:

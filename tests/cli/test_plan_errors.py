@@ -89,8 +89,8 @@ def as_text(item: dict[str, Any]) -> str:
         pytest.param(
             "c.json",
             '{"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "w"}}',
-            "c.json is of the unknown kind `Widget` (known here: Namespace, Node, "
-            "PersistentVolumeClaim, Pod, PodDisruptionBudget, PriorityClass); "
+            "c.json is of the unknown kind `Widget` (known here: CSINode, Namespace, Node, "
+            "PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PriorityClass); "
             f"leave it out, or make a dump with `{ASK_FOR}`",
             id="an unknown kind like no other",
         ),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from resettle.cli.plan import collect
+from resettle.cli.reading import collect
 from resettle.cli.stopwatch import Stopwatch
 from resettle.errors import PluginError
 from resettle.framework import Descheduler, Kind, Plugin, Registry

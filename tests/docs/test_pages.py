@@ -23,7 +23,7 @@ from resettle.testing import cluster, node, plan, pod
 
 from .reference import DOCS, IN_TREE, ROOT, refusal_codes, stopped_codes
 
-PAGES = ("plugins.md", "plans.md", "concepts.md", "troubleshooting.md")
+PAGES = ("plugins.md", "plans.md", "concepts.md", "semantics.md", "troubleshooting.md")
 BLOCK = re.compile(r"^```(\w+)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
 each_page = pytest.mark.parametrize("page", PAGES)

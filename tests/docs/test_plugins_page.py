@@ -23,12 +23,16 @@ HEAD = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nprofiles:\n  
 
 # Arguments that may be left out by type but not in effect, or that mean something when they are.
 IN_EFFECT = {
+    ("DefaultEvictor", "minPodAge"): "none; `10m` in `resettle/v1`",
+    ("DefaultEvictor", "minReplicas"): "`0`; `2` in `resettle/v1`",
+    ("DefaultEvictor", "nodeFit"): "`false`; `true` in `resettle/v1`",
     ("HighNodeUtilization", "thresholds"): "required",
     ("LowNodeUtilization", "targetThresholds"): "required",
     ("LowNodeUtilization", "thresholds"): "required",
     ("RemoveFailedPods", "minPodLifetimeSeconds"): "`3600`",
     ("RemovePodsHavingTooManyRestarts", "podRestartThreshold"): "required",
     ("RemovePodsViolatingNodeAffinity", "nodeAffinityType"): "required",
+    ("RemovePodsViolatingNodeTaints", "minTaintAge"): "`10m`",
     ("RemovePodsViolatingTopologySpreadConstraint", "constraints"): "`[DoNotSchedule]`",
     ("RemovePodsViolatingTopologySpreadConstraint", "topologyBalanceNodeFit"): "`true`",
 }

@@ -60,7 +60,7 @@ def test_the_strategy_proposes_and_gives_its_reason(package: Path) -> None:
 def test_the_strategy_spares_a_pod_that_no_staying_node_would_take(
     package: Path, tmp_path: Path
 ) -> None:
-    unlimited = edited(tmp_path, "maxNoOfPodsToEvictTotal: 3\n", "")
+    unlimited = edited(tmp_path, "maxNoOfPodsToEvictTotal: 3", "maxPercentOfPodsToEvict: 100")
 
     names = moved(drawn(package, now="23:00", policy=unlimited))
 
@@ -106,6 +106,7 @@ def test_in_the_older_policy_the_sorter_is_read_and_without_effect(
     package: Path, tmp_path: Path
 ) -> None:
     policy = edited(tmp_path, "apiVersion: resettle/v1", "apiVersion: descheduler/v1alpha2")
+    policy.write_text(policy.read_text().replace("maxPercentOfNodesToEvictFrom: 100\n", ""))
 
     done = python("-m", "resettle", "policy", "check", str(policy), cwd=tmp_path, reach=(package,))
 

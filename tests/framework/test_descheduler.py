@@ -303,7 +303,7 @@ def test_sorters_order_what_is_walked_and_proposed(
     point: str, sorters: list[str], config: dict[str, Any], order: list[str]
 ) -> None:
     sets: dict[str, Any] = {"deschedule": ["All"], point: sorters}
-    document = {"profiles": [profile(config=config, **sets)]}
+    document = {"maxNoOfPodsToEvictTotal": 3, "profiles": [profile(config=config, **sets)]}
     ours = plan_policy(document, aged(), registry=REGISTRY, api_version=OURS)
     theirs = plan_policy(document, aged(), registry=REGISTRY, api_version=AT)
     unsorted = plan_policy({"profiles": [profile(deschedule=["All"])]}, aged(), registry=REGISTRY)
@@ -314,7 +314,8 @@ def test_sorters_order_what_is_walked_and_proposed(
 
 def test_of_two_orders_the_sort_decides_and_the_presort_breaks_its_ties() -> None:
     document = {
-        "profiles": [profile(deschedule=["All"], presort=["AgeSort"], sort=["PrioritySort"])]
+        "maxNoOfPodsToEvictTotal": 3,
+        "profiles": [profile(deschedule=["All"], presort=["AgeSort"], sort=["PrioritySort"])],
     }
 
     assert plan_policy(document, aged(), registry=REGISTRY, api_version=OURS).evicts == [
@@ -346,9 +347,10 @@ def test_a_sort_says_which_copies_leave_not_which_stay() -> None:
         *(pod(age, age=age) for age in ("2h", "3h", "4h")),
     )
     document = {
+        "maxNoOfPodsToEvictTotal": 4,
         "profiles": [
             profile(balance=["RemoveDuplicates"], presort=["DeletionCostSort"], sort=["AgeSort"])
-        ]
+        ],
     }
 
     assert plan_policy(document, world, api_version=OURS).evicts == ["4h", "3h"]

@@ -45,6 +45,10 @@ def order(
         },
     }
     document: Object = {"profiles": [profile]}
+    if api_version == IMPROVED:
+        config["DefaultEvictor"] = {"minPodAge": "0s", "minReplicas": 0}
+        profile["pluginConfig"] = [{"name": name, "args": given} for name, given in config.items()]
+        document |= {"maxPercentOfPodsToEvict": 100, "maxPercentOfNodesToEvictFrom": 100}
     if limit is not None:
         document["maxNoOfPodsToEvictTotal"] = limit
     world = cluster(node("n1").holding(*pods), node("n2"))

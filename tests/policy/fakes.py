@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from resettle.policy.args import Args, Int32, Namespaces, SelectingArgs, Unsigned
+from resettle.policy.args import Args, Duration, Int32, Namespaces, SelectingArgs, Unsigned
+from resettle.policy.ours import Ours
 from resettle.policy.problem import Problem
 
 Percent = Annotated[float, Meta(ge=0, le=100, description="a percentage")]
@@ -25,9 +26,9 @@ class PriorityThreshold(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class EvictorArgs(Args, frozen=True, kw_only=True):
-    node_fit: bool = False
+    node_fit: bool | None = None
     node_selector: str = ""
-    min_replicas: Unsigned = 0
+    min_replicas: Unsigned | None = None
     priority_threshold: PriorityThreshold | None = None
     evict_local_storage_pods: bool = False
     evict_daemon_set_pods: bool = False
@@ -77,6 +78,7 @@ class TaintsArgs(SelectingArgs, frozen=True, kw_only=True):
     include_prefer_no_schedule: bool = False
     excluded_taints: tuple[str, ...] = ()
     included_taints: tuple[str, ...] | None = None
+    min_taint_age: Ours[Duration | None] = None
 
 
 class AffinityArgs(SelectingArgs, frozen=True, kw_only=True):

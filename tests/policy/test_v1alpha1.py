@@ -153,11 +153,12 @@ def test_an_enabled_strategy_becomes_a_profile(
     ("name", "params", "top", "guard"),
     [
         pytest.param("RemoveFailedPods", "nodeFit: true", "", EvictorArgs(node_fit=True)),
+        pytest.param("RemoveFailedPods", "nodeFit: false", "", EvictorArgs(node_fit=False)),
         pytest.param(
             "PodLifeTime",
             "nodeFit: true, podLifeTime: {maxPodLifeTimeSeconds: 5}",
             "",
-            EvictorArgs(node_fit=False),
+            EvictorArgs(),
             id="PodLifeTime never looks for a fit",
         ),
         pytest.param(

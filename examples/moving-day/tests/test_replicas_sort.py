@@ -26,6 +26,7 @@ def planned(args: dict[str, Any], limit: int | None = None) -> Planned:
     profile = {
         "name": "test",
         "pluginConfig": [
+            {"name": "DefaultEvictor", "args": {"minReplicas": 0}},
             {"name": "RemovePodsFromRetiredPools", "args": {"retired": ["blue"]}},
             {"name": "ReplicasSort", "args": args},
         ],
@@ -34,7 +35,7 @@ def planned(args: dict[str, Any], limit: int | None = None) -> Planned:
             "sort": {"enabled": ["ReplicasSort"]},
         },
     }
-    limits = {} if limit is None else {"maxNoOfPodsToEvictTotal": limit}
+    limits = {"maxNoOfPodsToEvictTotal": len(OLD_PODS) if limit is None else limit}
     return plan_policy({"profiles": [profile], **limits}, WORLD, api_version="resettle/v1")
 
 

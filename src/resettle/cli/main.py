@@ -12,13 +12,14 @@ import sys
 from collections.abc import Sequence
 
 from resettle import __version__
-from resettle.cli import plan, policy
+from resettle.cli import explain, plan, policy
 from resettle.errors import ResettleError
 
 _EPILOG = """\
 examples:
-  $ kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc -A -o json > cluster.json
+  $ kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc,pv,csinodes -A -o json > cluster.json
   $ resettle plan --cluster cluster.json --policy policy.yaml
+  $ resettle explain pod shop/cart-1 --cluster cluster.json --policy policy.yaml
   $ resettle policy check policy.yaml
 """
 
@@ -36,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"resettle {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands")
     plan.register(commands)
+    explain.register(commands)
     policy.register(commands)
     return top
 

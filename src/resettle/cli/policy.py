@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from resettle.policy.known import KnownPlugins
 
 STDIN = "-"
-TARGETS = ("descheduler/v1alpha2",)
+OURS = "resettle/v1"
+TARGETS = ("descheduler/v1alpha2", OURS)
 
 _CHECK_EXAMPLE = """\
 example:
@@ -29,6 +30,7 @@ example:
 _CONVERT_EXAMPLE = """\
 example:
   $ resettle policy convert old-policy.yaml > policy.yaml
+  $ resettle policy convert --to resettle/v1 policy.yaml > improved.yaml
 """
 _SCHEMA_EXAMPLE = """\
 example:
@@ -57,6 +59,13 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     convert.add_argument("file", metavar="FILE", help="the policy; `-` reads stdin")
     convert.add_argument(
         "--to", choices=TARGETS, default=TARGETS[0], help="the apiVersion to print (%(default)s)"
+    )
+    convert.add_argument(
+        "-o",
+        "--output",
+        choices=("yaml", "json"),
+        default="yaml",
+        help="the policy itself (%(default)s), or a report for programs with all that was said",
     )
     convert.set_defaults(run=run_convert)
 
@@ -114,14 +123,28 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 
 def run_convert(arguments: argparse.Namespace) -> int:
-    """Prints the policy in the apiVersion asked for, and on stderr what was lost on the way."""
+    """Prints the policy in the apiVersion asked for, and on stderr what changes on the way."""
     from resettle.policy.convert import written
+    from resettle.policy.differences import differences
     from resettle.policy.load import read_policy
 
     name = shown_name(arguments.file)
-    reading = read_policy(read_text(arguments.file), name=name, plugins=installed_plugins())
-    text = written(reading, name)
-    print_warnings(reading.policy.warnings)
+    reading = read_policy(
+        read_text(arguments.file),
+        name=name,
+        plugins=installed_plugins(),
+        improved=arguments.to == OURS,
+    )
+    text = written(reading, name, arguments.to)
+    warnings, changed = reading.policy.warnings, differences(reading)
+    if arguments.output == "json":
+        print(as_json({"policy": text, "warnings": warnings, "differences": changed}))
+        return 0
+    print_warnings(warnings)
+    if changed:
+        print(f"note: {name} decides differently as {OURS}:", file=sys.stderr)
+    for one in changed:
+        print(f"  - {one}", file=sys.stderr)
     print(text, end="")
     return 0
 
@@ -184,8 +207,8 @@ def print_warnings(warnings: Iterable[Any]) -> None:
         print(f"warning: {warning}", file=sys.stderr)
 
 
-def as_json(problems: list[Any]) -> str:
-    """Problems and warnings as a JSON list, for programs."""
+def as_json(said: Any) -> str:
+    """What would be told in words, as JSON for programs."""
     from msgspec import to_builtins
 
-    return json.dumps(to_builtins(problems), indent=2, ensure_ascii=False)
+    return json.dumps(to_builtins(said), indent=2, ensure_ascii=False)

@@ -29,6 +29,8 @@ PATHS = {
     "Pod": "/api/v1/pods",
     "Namespace": "/api/v1/namespaces",
     "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "CSINode": "/apis/storage.k8s.io/v1/csinodes",
     "PodDisruptionBudget": "/apis/policy/v1/poddisruptionbudgets",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
 }

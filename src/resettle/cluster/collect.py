@@ -32,6 +32,8 @@ class Collection:
             "PriorityClass": decoder.priority_class,
             "PodDisruptionBudget": decoder.budget,
             "PersistentVolumeClaim": decoder.claim,
+            "PersistentVolume": decoder.volume,
+            "CSINode": decoder.attach_limits,
         }
         self._structs: dict[str, type[Struct]] = dict(wire.KINDS)
         self._own_kinds: list[str] = []
@@ -100,6 +102,8 @@ class Collection:
             priority_classes=objects["PriorityClass"],
             budgets=objects["PodDisruptionBudget"],
             claims=objects["PersistentVolumeClaim"],
+            volumes=objects["PersistentVolume"],
+            attach_limits=objects["CSINode"],
             others={
                 name: tuple(sorted(objects[name], key=msgspec.json.encode))
                 for name in sorted(self._own_kinds)

@@ -27,7 +27,7 @@ from resettle.model import wire
 from resettle.model.snapshot import Snapshot
 from resettle.policy.problem import did_you_mean
 
-ASK_FOR = "kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc -A -o json"
+ASK_FOR = "kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc,pv,csinodes -A -o json"
 
 # Kinds that often share a dump with those above and say nothing that a plan needs.
 UNREAD = frozenset(

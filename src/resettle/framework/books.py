@@ -1,14 +1,17 @@
 """The books of a cycle: what has been admitted, and what limits and budgets still allow.
 
-One set of books serves all profiles. Limits are checked in the order total, node, namespace;
+One set of books serves all profiles. Limits are checked in the order total, nodes, node, namespace;
 budgets last, as the API server would: a plan that overlooked them could not equal its run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from math import ceil
+
 from msgspec import structs
 
-from resettle.framework.plan import Move
+from resettle.framework.plan import Move, Spent
 from resettle.framework.verdict import Limit, Refusal
 from resettle.model.node import Budget
 from resettle.model.pod import Pod
@@ -24,7 +27,10 @@ class Books:
 
     def __init__(self, limits: Limits, snapshot: Snapshot) -> None:
         self._limits = limits
+        self._unlimited = limits == _NO_LIMITS
         self._snapshot = snapshot
+        self._most_pods, self._pods_where = _most_pods(limits, len(snapshot.population))
+        self._most_nodes, self._nodes_where = _most_nodes(limits, len(snapshot.nodes))
         self._total = 0
         self._per_node: dict[str, int] = {}
         self._per_namespace: dict[str, int] = {}
@@ -49,6 +55,8 @@ class Books:
         pod = move.pod
         self.moves.append(move)
         self._leaving.add(pod)
+        if move.lands_on:
+            self._snapshot.outlook.move(pod, move.lands_on)
         self.count(pod)
         for budget in self._debited(pod):
             self._spent[budget] = self._spent.get(budget, 0) + 1
@@ -61,18 +69,37 @@ class Books:
             self._per_node[pod.node] = self._per_node.get(pod.node, 0) + 1
 
     def over_limit(self, pod: Pod) -> Refusal | None:
-        """The limit that one more move of this pod would break."""
-        limits = self._limits
-        if limits == _NO_LIMITS:
-            return None
-        if limits.total is not None and self._total >= limits.total:
-            return _limit_reached(Limit.TOTAL, "this cycle", limits.total)
-        if limits.node is not None and pod.node and self._per_node.get(pod.node, 0) >= limits.node:
-            return _limit_reached(Limit.NODE, f"node {pod.node}", limits.node)
+        """The first limit that one more move of this pod would break."""
+        return None if self._unlimited else next(self.over_limits(pod), None)
+
+    def over_limits(self, pod: Pod) -> Iterator[Refusal]:
+        """Every limit that one more move of this pod would break."""
+        limits, most, left = self._limits, self._most_nodes, self._per_node
+        if self._most_pods is not None and self._total >= self._most_pods:
+            yield _limit_reached(Limit.TOTAL, self._pods_where, self._most_pods)
+        if most is not None and len(left) >= most and pod.node and pod.node not in left:
+            many = "1 node" if most == 1 else f"{most} nodes"
+            yield _limit_reached(Limit.NODES, self._nodes_where, many)
+        if limits.node is not None and pod.node and left.get(pod.node, 0) >= limits.node:
+            yield _limit_reached(Limit.NODE, f"node {pod.node}", limits.node)
         count = self._per_namespace.get(pod.namespace, 0)
         if limits.namespace is not None and count >= limits.namespace:
-            return _limit_reached(Limit.NAMESPACE, f"namespace {pod.namespace}", limits.namespace)
-        return None
+            yield _limit_reached(Limit.NAMESPACE, f"namespace {pod.namespace}", limits.namespace)
+
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        """How much of each limit is used; of one for each node or namespace, by the busiest."""
+        used = (
+            (Limit.TOTAL, self._pods_where, self._total, self._most_pods),
+            (Limit.NODES, self._nodes_where, len(self._per_node), self._most_nodes),
+            (Limit.NODE, *_busiest("node", self._per_node), self._limits.node),
+            (Limit.NAMESPACE, *_busiest("namespace", self._per_namespace), self._limits.namespace),
+        )
+        return tuple(
+            Spent(limit, where, count, most)
+            for limit, where, count, most in used
+            if most is not None
+        )
 
     def over_budget(self, pod: Pod) -> Refusal | None:
         """The refusal that the API server would answer with on behalf of a budget."""
@@ -124,7 +151,34 @@ class Books:
         )
 
 
-def _limit_reached(limit: Limit, where: str, count: int) -> Refusal:
+def _busiest(kind: str, counts: Mapping[str, int]) -> tuple[str, int]:
+    name, count = max(counts.items(), key=lambda item: item[1], default=("", 0))
+    return (f"{kind} {name}" if name else f"each {kind}"), count
+
+
+def share(percent: float | None, whole: int) -> int | None:
+    """So much of the whole, rounded up and at least one; None of no percentage."""
+    if percent is None:
+        return None
+    # A hair less than the product, lest a share that is a whole number is rounded up beyond it.
+    return max(1, ceil(percent * whole / 100 - 1e-9))
+
+
+def _most_pods(limits: Limits, pods: int) -> tuple[int | None, str]:
+    """How many pods the cycle may move, and where that comes from."""
+    part = share(limits.percent_of_pods, pods)
+    if part is None or (limits.total is not None and limits.total <= part):
+        return limits.total, "this cycle"
+    return part, f"this cycle ({limits.percent_of_pods:g}% of {pods} pods)"
+
+
+def _most_nodes(limits: Limits, nodes: int) -> tuple[int | None, str]:
+    """How many nodes pods may leave, and where that comes from."""
+    part = share(limits.percent_of_nodes, nodes)
+    return part, f"this cycle ({limits.percent_of_nodes or 0:g}% of {nodes})"
+
+
+def _limit_reached(limit: Limit, where: str, count: int | str) -> Refusal:
     return Refusal(
         f"limit-{limit}",
         "the limit of {count} for {where} is reached",

@@ -1,33 +1,274 @@
-"""Every code a refusal of resettle's own carries, and what it says of the pods it stands for."""
+"""Every code that resettle's own plugins answer with, in short words, and what helps.
+
+Codes are stable: programs go by them, and `docs/codes.md` tells the same to people. Plugins of
+others bring their own, which are printed with the sentence they come with.
+"""
 
 from __future__ import annotations
 
-REASONS = {
-    "already-planned": "are in this plan already",
-    "budget": "their disruption budget allows no more now",
-    "budget-not-ready": "the status of their disruption budget lags behind its spec",
-    "daemon-set": "belong to a DaemonSet",
-    "guard-failed": "a guard could not answer for them",
-    "limit-namespace": "the limit for their namespace is reached",
-    "limit-node": "the limit for their node is reached",
-    "limit-total": "the limit for the cycle is reached",
-    "local-storage": "keep data in local storage",
-    "min-age": "have not been running for `minPodAge` yet",
-    "min-replicas": "their owner has fewer pods than `minReplicas`",
-    "mirror-pod": "are mirror pods of a kubelet",
-    "namespace-not-selected": "their namespace is not selected by `namespaceLabelSelector`",
-    "no-budget": "are covered by no disruption budget",
-    "no-node-fits": "no other node would take them",
-    "no-owner": "have no owner that would make them anew",
-    "no-uid": "have no uid, so that they could not be told from namesakes",
-    "not-selected": "are not selected by `labelSelector`",
-    "prefers-no-eviction": "carry prefer-no-eviction, which is mandatory here",
-    "priority": "have a priority at or above the threshold",
-    "resource-claim": "use resource claims",
-    "several-budgets": "are covered by several budgets, which evictions do not support",
-    "static-pod": "are static pods of a kubelet",
-    "storage-class": "use a volume claim of a protected or unknown storage class",
-    "system-critical": "are critical to the system",
-    "terminating": "are already terminating",
-    "volume-claim": "use a persistent volume claim",
+from typing import NamedTuple
+
+
+class Meaning(NamedTuple):
+    """What is so, and what an operator can do about it."""
+
+    says: str
+    helps: str
+
+
+REFUSED = {
+    "already-planned": Meaning("are in this plan already", "nothing to do; a pod moves once"),
+    "budget": Meaning(
+        "their disruption budget allows no more now",
+        "more replicas, a wider budget, or wait until pods are ready again",
+    ),
+    "budget-not-ready": Meaning(
+        "the status of their disruption budget lags behind its spec",
+        "wait for the controller of budgets, then look again",
+    ),
+    "daemon-set": Meaning(
+        "belong to a DaemonSet",
+        "leave them, they would come back to the same node; else disable `DaemonSetPods`",
+    ),
+    "guard-failed": Meaning(
+        "a guard could not answer for them",
+        "read the error on standard error; mend or remove that guard",
+    ),
+    "limit-namespace": Meaning(
+        "the limit for their namespace is reached",
+        "the next cycle, or a higher `maxNoOfPodsToEvictPerNamespace`",
+    ),
+    "limit-node": Meaning(
+        "the limit for their node is reached",
+        "the next cycle, or a higher `maxNoOfPodsToEvictPerNode`",
+    ),
+    "limit-nodes": Meaning(
+        "the limit of nodes that pods may leave is reached",
+        "the next cycle, or a higher `maxPercentOfNodesToEvictFrom`",
+    ),
+    "limit-total": Meaning(
+        "the limit for the cycle is reached",
+        "the next cycle, or a higher `maxNoOfPodsToEvictTotal` or `maxPercentOfPodsToEvict`",
+    ),
+    "local-storage": Meaning(
+        "keep data in local storage", "disable `PodsWithLocalStorage` if the data may be lost"
+    ),
+    "min-age": Meaning(
+        "have not been running for `minPodAge` yet", "wait, or a shorter `minPodAge`"
+    ),
+    "min-replicas": Meaning(
+        "their owner has fewer pods than `minReplicas`", "more replicas, or a lower `minReplicas`"
+    ),
+    "mirror-pod": Meaning(
+        "are mirror pods of a kubelet", "nothing; the API server cannot move them"
+    ),
+    "namespace-not-selected": Meaning(
+        "their namespace is not selected by `namespaceLabelSelector`",
+        "label the namespace; dump namespaces too",
+    ),
+    "no-better-node": Meaning(
+        "no node that would take them is better than their own",
+        "room, labels or taints of the nodes that would be better",
+    ),
+    "no-budget": Meaning("are covered by no disruption budget", "write a budget for them"),
+    "no-node-fits": Meaning(
+        "no other node would take them", "room, labels or taints elsewhere; see `explain pod`"
+    ),
+    "no-owner": Meaning(
+        "have no owner that would make them anew",
+        "give them a controller; for failed ones disable `FailedBarePods`",
+    ),
+    "no-uid": Meaning(
+        "have no uid, so that they could not be told from namesakes",
+        "dump whole objects, as `kubectl get -o json` writes them",
+    ),
+    "not-selected": Meaning(
+        "are not selected by `labelSelector`", "widen `labelSelector` of DefaultEvictor"
+    ),
+    "opted-out": Meaning(
+        "carry the evict annotation with the value false", "remove the annotation"
+    ),
+    "prefers-no-eviction": Meaning(
+        "carry prefer-no-eviction, which is mandatory here",
+        "remove the annotation, or `noEvictionPolicy: Preferred`",
+    ),
+    "priority": Meaning(
+        "have a priority at or above the threshold", "a higher `priorityThreshold`"
+    ),
+    "resource-claim": Meaning(
+        "use resource claims", "drop the protection `PodsWithResourceClaims`"
+    ),
+    "several-budgets": Meaning(
+        "are covered by several budgets, which evictions do not support",
+        "leave one budget for each pod",
+    ),
+    "static-pod": Meaning(
+        "are static pods of a kubelet", "nothing; the file on their node rules them"
+    ),
+    "storage-class": Meaning(
+        "use a volume claim of a protected or unknown storage class",
+        "dump claims too (`pvc`), or take the class off the list",
+    ),
+    "system-critical": Meaning(
+        "are critical to the system", "leave them; else disable `SystemCriticalPods`"
+    ),
+    "terminating": Meaning("are already terminating", "nothing to do"),
+    "volume-claim": Meaning(
+        "use a persistent volume claim", "narrow `PodsWithPVC` with `protectedStorageClasses`"
+    ),
+    "would-break": Meaning(
+        "wherever they could go, a rule that holds today would be broken",
+        "room where the rules of other pods allow it",
+    ),
 }
+"""Why a pod that a plugin proposed stays; said of the pods it stands for."""
+
+REASONS = {code: meaning.says for code, meaning in REFUSED.items()}
+
+STOPPED = {
+    "all-underutilized": Meaning(
+        "every node is below the thresholds, so there is nothing to even out", "lower `thresholds`"
+    ),
+    "balanced": Meaning(
+        "every spread constraint holds, or no pod that could go would mend it",
+        "the guards: what may not go is not counted",
+    ),
+    "limit-total": Meaning(
+        "the cycle's limit is reached, the rest waits for the next cycle",
+        "`maxNoOfPodsToEvictTotal`, `maxPercentOfPodsToEvict`",
+    ),
+    "no-candidate": Meaning(
+        "no pod, or no node, is what the plugin looks for",
+        "its arguments, `namespaces` and `labelSelector`",
+    ),
+    "no-destination": Meaning(
+        "every node that is not hardly used is cordoned", "uncordon one of them"
+    ),
+    "no-room": Meaning(
+        "the nodes that should take pods have nothing left of some resource",
+        "`cpu`, `memory` and `pods` of those nodes",
+    ),
+    "none-overutilized": Meaning(
+        "no node is above a target threshold", "`targetThresholds`; use is what pods request"
+    ),
+    "none-underutilized": Meaning(
+        "no node is below all thresholds",
+        "`thresholds`; one resource above its own is enough to be left out",
+    ),
+    "taints-ignored": Meaning(
+        "the only taints are passed over: young ones, or those of a node's life cycle",
+        "`minTaintAge`; name taints of the life cycle in `includedTaints`",
+    ),
+    "too-few-nodes": Meaning(
+        "fewer than two nodes are ready and selected, so no plugin ran",
+        "readiness, the policy's `nodeSelector`, the dump",
+    ),
+    "too-few-underutilized": Meaning(
+        "no more nodes are below the thresholds than `numberOfNodes`", "`numberOfNodes`"
+    ),
+}
+"""Why a plugin ended early or had nothing to do."""
+
+UNWANTED = {
+    "few-restarts": Meaning("has restarted less often than the threshold", "`podRestartThreshold`"),
+    "finished": Meaning("has run its course, and the plugin looks only at others", "nothing to do"),
+    "fair-share": Meaning(
+        "is one of no more copies than its node's share", "more nodes that could take a copy"
+    ),
+    "labels-left-out": Meaning(
+        "is not selected by the plugin's `labelSelector`", "widen `labelSelector`"
+    ),
+    "namespace-left-out": Meaning(
+        "is in a namespace that the plugin leaves out", "`namespaces` or `evictableNamespaces`"
+    ),
+    "no-node-fits": Meaning(
+        "would be better placed elsewhere, but no node takes it", "room, labels or taints elsewhere"
+    ),
+    "no-place": Meaning(
+        "has copies beside it, but fewer than two nodes could take them",
+        "labels and taints of the other nodes",
+    ),
+    "no-relief": Meaning(
+        "requests nothing of what the plugin is to move", "`thresholds`, `evictionModes`"
+    ),
+    "no-rule": Meaning("states no rule that the plugin looks after", "nothing to do"),
+    "no-taint": Meaning("is on a node without a taint that counts", "the taints of the node"),
+    "no-turn": Meaning(
+        "is what the plugin looks for, but its turn did not come",
+        "the next cycle, limits, or what holds back those before it",
+    ),
+    "node-not-selected": Meaning(
+        "is on a node that the policy's `nodeSelector` leaves out", "`nodeSelector`"
+    ),
+    "node-under": Meaning("is on a node that is underutilized already", "nothing to do"),
+    "node-unknown": Meaning("is on a node that is not listed", "dump all nodes"),
+    "node-unready": Meaning("is on a node that is not ready", "look after the node"),
+    "node-used": Meaning("is on a node that is used enough to stay", "`thresholds`"),
+    "node-within": Meaning("is on a node that is within its targets", "`targetThresholds`"),
+    "not-run": Meaning("is one of a cycle in which no plugin ran", "see why the cycle was skipped"),
+    "not-wanted": Meaning("was not proposed, and the plugin does not say why", "ask its author"),
+    "only-copy": Meaning("is the only copy of its owner on its node", "nothing to do"),
+    "other-condition": Meaning("is in none of the `conditions`", "`conditions`"),
+    "other-exit-code": Meaning("has no container with one of the `exitCodes`", "`exitCodes`"),
+    "other-owner": Meaning(
+        "has no owner of a kind that the plugin looks at", "`ownerKinds` or `excludeOwnerKinds`"
+    ),
+    "other-reason": Meaning("failed for none of the `reasons`", "`reasons`"),
+    "other-state": Meaning("is in none of the states the plugin looks for", "`states`"),
+    "plugin-failed": Meaning("belongs to a plugin that failed", "read the error"),
+    "satisfied": Meaning("is where its rules would have it", "nothing to do"),
+    "taint-ignored": Meaning(
+        "is on a node whose taint is passed over", "`minTaintAge`, `includedTaints`"
+    ),
+    "taints": Meaning(
+        "tolerates the taints of no node that has room", "tolerations of the pod, taints there"
+    ),
+    "terminating": Meaning("is on its way out already", "nothing to do"),
+    "tolerates": Meaning("tolerates every taint of its node that counts", "nothing to do"),
+    "too-young": Meaning("is younger than the plugin's limit", "wait, or a lower limit"),
+    "unbound": Meaning("is not bound to a node yet", "see why the scheduler does not place it"),
+}
+"""Why a plugin did not propose a pod; said of that pod. Codes of stopped plugins may stand here."""
+
+NOTED = {
+    "not-emptied": Meaning(
+        "the node would be emptied, but one of its pods cannot leave", "see that pod"
+    ),
+    "taint-ignored": Meaning(
+        "a taint of the node is passed over", "`minTaintAge`, `includedTaints`"
+    ),
+}
+"""What a plugin remarks on a node."""
+
+RULED_OUT = {
+    "affinity": Meaning("the pods it must be near are not there", "its pod affinity"),
+    "anti-affinity": Meaning("a pod is there that it keeps away from", "its pod anti-affinity"),
+    "attach-limit": Meaning("no more volumes can be attached there", "nodes that take more"),
+    "breaks-spread": Meaning(
+        "it would break a spread that holds for other pods", "room in other domains"
+    ),
+    "cordoned": Meaning("the node is cordoned", "uncordon it"),
+    "devices": Meaning(
+        "it uses devices of which the snapshot knows nothing", "nothing; such pods stay"
+    ),
+    "gated": Meaning("its scheduling gates are closed", "whoever opens them"),
+    "host-port": Meaning("another pod holds its host port there", "another port, or more nodes"),
+    "kept-away": Meaning("a pod there keeps away from it", "the anti-affinity of that pod"),
+    "needed-nearby": Meaning(
+        "pods that stay behind must be near it", "the pod affinity of those pods"
+    ),
+    "node-affinity": Meaning(
+        "its node selector or required affinity does not match", "labels of the node"
+    ),
+    "room": Meaning(
+        "the node has too little left of the resource that is named",
+        "a larger node, fewer requests",
+    ),
+    "spread": Meaning("its spread constraint does not allow it there", "room in other domains"),
+    "taint": Meaning("it does not tolerate the taint that is named", "a toleration, or no taint"),
+    "unready": Meaning("the node is not ready", "look after the node"),
+    "volume": Meaning(
+        "its volume cannot be reached from there, or is not known", "the topology of the volume"
+    ),
+}
+"""Why a node does not take a pod; said of the pod, or of that node."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from resettle.errors import PolicyError
 from resettle.framework.books import Books
 from resettle.framework.draft import Draft
-from resettle.framework.plan import Note, Plan, PluginRun
+from resettle.framework.plan import Note, Plan, PluginRun, Proposal
 from resettle.framework.plugin import Plugin
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import Stopped
@@ -26,6 +26,9 @@ from resettle.policy.document import Limits, Policy
 from resettle.policy.document import Profile as ProfileDocument
 
 TOO_FEW_NODES = 1
+BUDGETS = frozenset({"PodDisruptionBudget"})
+PLACING = frozenset({"PersistentVolumeClaim", "PersistentVolume", "CSINode", "Namespace"})
+"""What a fit as the scheduler sees it is judged by, besides nodes and pods."""
 
 
 class Descheduler(Struct, frozen=True, kw_only=True):
@@ -45,7 +48,8 @@ class Descheduler(Struct, frozen=True, kw_only=True):
             for instance in profile.instances
         )
         # Budgets are the draft's own business: no plan equals its run without them.
-        return frozenset({"PodDisruptionBudget"}).union(*declared)
+        own = BUDGETS if self.semantics.weak_fit else BUDGETS | PLACING
+        return own.union(*declared)
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -78,6 +82,7 @@ class Descheduler(Struct, frozen=True, kw_only=True):
         watched = frozenset(watching)
         runs: list[PluginRun] = []
         notes: list[Note] = []
+        proposals: list[Proposal] = []
         history: dict[tuple[str, str], Any] = {}
         for point in ("deschedule", "balance"):
             for profile in self.profiles:
@@ -86,11 +91,14 @@ class Descheduler(Struct, frozen=True, kw_only=True):
                     with phase(instance.name):
                         runs.append(_turn(instance, snapshot, draft))
                     notes.extend(draft.notes)
+                    proposals.extend(draft.proposals)
                     # A turn that failed has nothing to say: what was known before stays known.
                     memory = draft.recall() if runs[-1].error else draft.memory
                     if memory is not None:
                         history[profile.name, instance.name] = memory
-        return _plan(snapshot, books=books, runs=runs, notes=notes, history=history)
+        return _plan(
+            snapshot, books=books, runs=runs, notes=notes, proposals=proposals, history=history
+        )
 
     def _check_needs(self, snapshot: Snapshot) -> None:
         problems = {
@@ -155,6 +163,7 @@ def _plan(
     books: Books | None = None,
     runs: Iterable[PluginRun] = (),
     notes: Iterable[Note] = (),
+    proposals: Iterable[Proposal] = (),
     history: Mapping[tuple[str, str], Any] | None = None,
     skipped: Stopped | None = None,
 ) -> Plan:
@@ -167,5 +176,7 @@ def _plan(
         pods=len(snapshot.population),
         skipped=skipped,
         notes=tuple(notes),
+        proposals=tuple(proposals),
+        spent=books.spent if books else (),
         history=history or {},
     )

@@ -8,21 +8,30 @@ looks like a terminating pod to everything that comes later.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msgspec import structs
 
 from resettle.framework.books import Books
-from resettle.framework.plan import Move, Note, PluginRun
+from resettle.framework.nowhere import in_full
+from resettle.framework.plan import Move, Note, PluginRun, Proposal
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import ADMITTED, MOVING, Refusal, Stopped, Verdict, refused
+from resettle.model.fleet import NodeSet
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
 
 NO_UID = Refusal("no-uid", "has no uid, so that it could not be told from a namesake", "plan")
+NO_NODE = Refusal("no-node-fits", "no node would take it", "plan")
+WOULD_BREAK = Refusal(
+    "would-break", "wherever it could go, a rule that holds today would be broken", "plan"
+)
+NO_BETTER_NODE = Refusal(
+    "no-better-node", "no node that would take it is better than its own", "plan"
+)
 ALREADY_PLANNED = Refusal("already-planned", "is in this plan already", "plan")
 
 
@@ -49,6 +58,7 @@ class Draft:
         self._refusals: Counter[str] = Counter()
         self._says: dict[str, str] = {}
         self.notes: list[Note] = []
+        self.proposals: list[Proposal] = []
         self.memory: Any = None
 
     @property
@@ -70,6 +80,14 @@ class Draft:
         """Whether the pod is on its way out, by the cluster's word or by this plan's."""
         return self._books.seen(pod).terminating
 
+    def places(self, pod: Pod) -> NodeSet:
+        """Nodes that would take the pod, with no harm done to others, as things stand by now."""
+        return self._snapshot.outlook.places(pod)
+
+    def objection(self, pod: Pod, onto: NodeSet | None = None) -> Refusal | None:
+        """What `propose` would refuse the pod for, if it would."""
+        return None if self._books.admitted(pod) else self._judge(pod, onto).refusal
+
     def walked(self, pods: Iterable[Pod]) -> list[Pod]:
         """Pods in the order a strategy looks at them: the profile's pre-sort, else as they come."""
         return self._sorted(pods, self._profile.presort, None)
@@ -82,18 +100,24 @@ class Draft:
 
     # -- entries --------------------------------------------------------------------------------
 
-    def propose(self, pod: Pod, *, because: str) -> Verdict:
-        """Asks for the pod to move; the answer says whether it does, and if not, why not."""
-        verdict = self._judge(pod)
+    def propose(self, pod: Pod, *, because: str, onto: NodeSet | None = None) -> Verdict:
+        """Asks for the pod to move; the answer says whether it does, and if not, why not.
+
+        `onto` are the nodes that would be better for it by the plugin's own measure, where the
+        plugin has one: without such a node that takes the pod there is no point in the move.
+        """
+        verdict = self._judge(pod, onto)
         self._verdicts[verdict.kind] += 1
         if verdict.admitted:
             self._admitted.add(pod)
-            self._books.admit(Move(pod, self._plugin, self._profile.name, because))
+            lands_on = self._lands_on(pod, onto)
+            self._books.admit(Move(pod, self._plugin, self._profile.name, because, lands_on))
         if refusal := verdict.refusal:
             self._refusals[refusal.code] += 1
             if refusal.code not in self._says:
                 self._says[refusal.code] = refusal.sentence
         if self._watched:
+            self._keep(pod, because, verdict, onto)
             said = f"{because}, but {refusal.sentence}" if refusal else because
             self.note(pod, refusal.code if refusal else verdict.kind, said)
         return verdict
@@ -139,7 +163,7 @@ class Draft:
 
     # -- within ---------------------------------------------------------------------------------
 
-    def _judge(self, pod: Pod) -> Verdict:
+    def _judge(self, pod: Pod, onto: NodeSet | None) -> Verdict:
         books = self._books
         again = books.admitted(pod)
         if pod.uid in self._snapshot.moving or (again and not self.semantics.repeat_spends_limits):
@@ -147,8 +171,82 @@ class Draft:
         if again:
             return self._judge_again(pod)
         refusal = _refusal(self._guards, pod) or (None if pod.uid else NO_UID)
+        if refusal is None and self._needs_a_place(pod):
+            refusal = self._nowhere_to_go(pod, onto)
         refusal = refusal or books.over_limit(pod) or books.over_budget(pod)
         return refused(refusal) if refusal else ADMITTED
+
+    def _keep(self, pod: Pod, because: str, verdict: Verdict, onto: NodeSet | None) -> None:
+        """Keeps what became of the proposal if somebody asked about the pod."""
+        if pod.key in self._watched:
+            self.proposals.append(
+                Proposal(
+                    subject=pod.key,
+                    profile=self._profile.name,
+                    plugin=self._plugin,
+                    because=because,
+                    verdict=verdict.kind,
+                    refusals=self._all_refusals(pod, verdict.refusal, onto),
+                )
+            )
+
+    def _all_refusals(
+        self, pod: Pod, first: Refusal | None, onto: NodeSet | None
+    ) -> tuple[Refusal, ...]:
+        """All that stands against the pod now, what it was refused with first."""
+        if first is None or first.code == ALREADY_PLANNED.code:
+            return (first,) if first else ()
+        books, snapshot = self._books, self._snapshot
+        found = {refusal.code: refusal for refusal in self._grounds(pod)}
+        if not pod.uid:
+            found[NO_UID.code] = NO_UID
+        if self._needs_a_place(pod) and (nowhere := self._nowhere_to_go(pod, onto)):
+            better = onto if nowhere.code == NO_BETTER_NODE.code else None
+            nodes = snapshot.fleet.everyone if better is None else better
+            found[nowhere.code] = in_full(nowhere, pod, snapshot, nodes)
+        found |= {refusal.code: refusal for refusal in books.over_limits(pod)}
+        if spent := books.over_budget(pod):
+            found[spent.code] = spent
+        return (found.pop(first.code, first), *found.values())
+
+    def _grounds(self, pod: Pod) -> Iterator[Refusal]:
+        """What each guard has against the pod, all of it where the guard can tell."""
+        profile, snapshot = self._profile, self._snapshot
+        chain = (*profile.filters, *profile.pre_eviction_filters)
+        for instance, guard in zip(chain, self._guards, strict=True):
+            try:
+                said = list(instance.all_refusals(snapshot, pod))
+            except Exception:
+                said = []  # the guard's own answer, or its failure, will have to do
+            first = _refusal([guard], pod)
+            if first is not None and not any(it.code == first.code for it in said):
+                said.insert(0, first)
+            yield from (it if it.by else structs.replace(it, by=instance.name) for it in said)
+
+    def _needs_a_place(self, pod: Pod) -> bool:
+        """Whether a replacement is looked after; a pod that has run its course gets none."""
+        return not self.semantics.weak_fit and not pod.finished
+
+    def _nowhere_to_go(self, pod: Pod, onto: NodeSet | None) -> Refusal | None:
+        """Why no node will do for the pod."""
+        outlook = self._snapshot.outlook
+        takers = outlook.takers(pod)
+        if not takers:
+            return NO_NODE
+        places = takers & outlook.sparing(pod)
+        if not places:
+            return WOULD_BREAK
+        if onto is not None and not self.semantics.moves_without_gain and not places & onto:
+            return NO_BETTER_NODE
+        return None
+
+    def _lands_on(self, pod: Pod, onto: NodeSet | None) -> str:
+        """Where the pod's replacement will most likely be; unknown to a weak fit."""
+        if not self._needs_a_place(pod):
+            return ""
+        places = self.places(pod)
+        better = places if onto is None else places & onto
+        return self._snapshot.outlook.likeliest(pod, better or places)
 
     def _judge_again(self, pod: Pod) -> Verdict:
         """The peer evicts such a pod a second time; here that only spends the limits."""

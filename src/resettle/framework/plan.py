@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from resettle.framework.verdict import Stopped
+from resettle.framework.verdict import Limit, Refusal, Stopped
 from resettle.model.pod import Pod
 
 
@@ -22,6 +22,8 @@ class Move(Struct, frozen=True):
     plugin: str
     profile: str
     reason: str
+    lands_on: str = ""
+    """The node its replacement will most likely land on; empty where nobody has asked."""
 
 
 class PluginRun(Struct, frozen=True, kw_only=True):
@@ -39,6 +41,29 @@ class PluginRun(Struct, frozen=True, kw_only=True):
     """For each of these codes the sentence of the first pod that met it."""
     stopped: Stopped | None = None
     error: str = ""
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """What became of a proposal of a pod that is being watched."""
+
+    subject: str
+    profile: str
+    plugin: str
+    because: str
+    verdict: str
+    """`admitted`, `moving` or `refused`."""
+    refusals: tuple[Refusal, ...] = ()
+    """All that stood against it at that moment, the one that was answered with first."""
+
+
+class Spent(Struct, frozen=True):
+    """How much of one limit a plan uses."""
+
+    limit: Limit
+    where: str
+    """What it counts for; of a limit that each node or namespace has, the one that uses most."""
+    used: int
+    most: int
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -64,6 +89,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     skipped: Stopped | None = None
     """Why no plugin ran at all."""
     notes: tuple[Note, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
+    """Of the pods that are being watched, in the order they were made."""
+    spent: tuple[Spent, ...] = ()
+    """How far the limits are used up; only those that the policy sets."""
     history: Mapping[tuple[str, str], Any] = {}
     """What each (profile, plugin) wants to know in the next cycle."""
 

@@ -8,6 +8,16 @@
 | `preevictionfilter` | `(args, snapshot, pod) -> Refusal or None` | may it leave right now?       |
 | `presort`, `sort`   | `(args, snapshot, pod) -> key`             | smallest first                |
 
+Five more let it speak when somebody asks why; all may be left out:
+
+| hook          | function                                    | answers                      |
+|---------------|---------------------------------------------|------------------------------|
+| `overlooks`   | `(args, snapshot, pod) -> Unwanted or None` | why was it not proposed?     |
+| `near_misses` | `(args, snapshot) -> sentences`             | what came closest to it?     |
+| `band`        | `(args, snapshot, node) -> Band or None`    | how full does it find it?    |
+| `refusals`    | `(args, snapshot, pod, point) -> Refusals`  | every ground, not the first  |
+| `knobs`       | `(args, snapshot, pod) -> Knobs`            | which settings would let go? |
+
 A plugin keeps no state: what it must know next time goes through `draft.remember`.
 """
 
@@ -25,7 +35,9 @@ from resettle.policy.problem import Problem
 
 if TYPE_CHECKING:
     from resettle.framework.draft import Draft
-    from resettle.framework.verdict import Refusal, Stopped
+    from resettle.framework.knob import Knob
+    from resettle.framework.verdict import Band, Refusal, Stopped, Unwanted
+    from resettle.model.node import Node
     from resettle.model.pod import Pod
     from resettle.model.semantics import Semantics
     from resettle.model.snapshot import Snapshot
@@ -34,6 +46,11 @@ if TYPE_CHECKING:
 Sweep = Callable[[Any, "Snapshot", "Draft"], "Stopped | None"]
 Guard = Callable[[Any, "Snapshot", "Pod"], "Refusal | None"]
 SortKey = Callable[[Any, "Snapshot", "Pod"], Any]
+Overlooks = Callable[[Any, "Snapshot", "Pod"], "Unwanted | None"]
+BandOf = Callable[[Any, "Snapshot", "Node"], "Band | None"]
+NearMisses = Callable[[Any, "Snapshot"], "Iterator[str]"]
+Refusals = Callable[[Any, "Snapshot", "Pod", str], "Iterator[Refusal]"]
+Knobs = Callable[[Any, "Snapshot", "Pod"], "Iterator[Knob]"]
 
 
 class PreparedGuard:
@@ -83,6 +100,14 @@ def _no_needs(args: Any, snapshot: Snapshot) -> Iterator[Problem]:
     return iter(())
 
 
+def _no_misses(args: Any, snapshot: Snapshot) -> Iterator[str]:
+    return iter(())
+
+
+def _no_knobs(args: Any, snapshot: Snapshot, pod: Pod) -> Iterator[Knob]:
+    return iter(())
+
+
 class Plugin(Struct, frozen=True, kw_only=True):
     """A plugin, as its author declares it and a registry finds it."""
 
@@ -102,6 +127,18 @@ class Plugin(Struct, frozen=True, kw_only=True):
     """What an operator should be told once about these arguments, though they are no mistake."""
     needs: Callable[[Any, Snapshot], Iterator[Problem]] = _no_needs
     """What the snapshot lacks for these arguments; any problem ends the cycle before it starts."""
+    unfinished_only: bool = False
+    """Whether it passes over pods that have run their course, so that explanations can say so."""
+    overlooks: Overlooks | None = None
+    """Why a pod was not proposed; None for one that is wanted and whose turn did not come."""
+    near_misses: NearMisses = _no_misses
+    """Up to three sentences about the pods or nodes that came closest to being its business."""
+    band: BandOf | None = None
+    """How full the plugin finds a node, for plugins that go by that."""
+    refusals: Refusals | None = None
+    """All grounds on which the guard at this extension point refuses a pod, the first one first."""
+    knobs: Knobs = _no_knobs
+    """Settings of the guard that could be turned so that it refuses the pod no longer."""
 
     @property
     def points(self) -> frozenset[str]:

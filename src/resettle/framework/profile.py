@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,11 @@ class Instance(Struct, frozen=True):
         if isinstance(guard, PreparedGuard):
             return guard.bound(self.args, snapshot)
         return partial(guard, self.args, snapshot)
+
+    def all_refusals(self, snapshot: Snapshot, pod: Pod) -> Iterator[Refusal]:
+        """All that the guard has against the pod, as far as it can tell more than the first."""
+        hook = self.plugin.refusals
+        return iter(()) if hook is None else hook(self.args, snapshot, pod, self.point)
 
     def key(self, snapshot: Snapshot, pod: Pod) -> Any:
         """What a sorter orders the pod by."""

@@ -16,6 +16,7 @@ class Limit(StrEnum):
 
     TOTAL = "total"
     NODE = "node"
+    NODES = "nodes"
     NAMESPACE = "namespace"
 
 
@@ -36,6 +37,20 @@ class Refusal(Struct, frozen=True):
             return self.says.format(**self.facts) if self.facts else self.says
         except (KeyError, IndexError, ValueError):
             return self.says
+
+
+class Unwanted(Struct, frozen=True):
+    """Why a plugin did not propose a pod: a code, and a sentence about that pod."""
+
+    code: str
+    says: str
+
+
+class Band(Struct, frozen=True):
+    """Where a plugin puts a node: `under`, `within` or `over` what it should carry."""
+
+    name: str
+    says: str
 
 
 class Stopped(Struct, frozen=True):

@@ -73,6 +73,19 @@ class PodTerm(Struct, frozen=True):
     selector: Selector | None
     """None when it cannot be read; `NOTHING` when absent."""
     namespaces: tuple[str, ...] = ()
+    namespace_selector: Selector | None = None
+    """None when absent; then `namespaces` alone count, or the pod's own where there are none."""
+    same_labels: tuple[str, ...] = ()
+    """Keys whose value must be the one the stating pod has (`matchLabelKeys`)."""
+    other_labels: tuple[str, ...] = ()
+    """Keys whose value must be another (`mismatchLabelKeys`)."""
+
+
+class PreferredPodTerm(Struct, frozen=True):
+    """A pod term that is only wished for, with its weight."""
+
+    weight: int
+    term: PodTerm
 
 
 class SpreadConstraint(Struct, frozen=True):
@@ -86,3 +99,4 @@ class SpreadConstraint(Struct, frozen=True):
     match_label_keys: tuple[str, ...] = ()
     node_affinity_policy: str = "Honor"
     node_taints_policy: str = "Ignore"
+    min_domains: int = 1

@@ -8,7 +8,15 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
+from resettle.model.node import (
+    AttachLimits,
+    Budget,
+    Claim,
+    Namespace,
+    Node,
+    PriorityClass,
+    Volume,
+)
 from resettle.model.pod import Pod
 
 
@@ -54,3 +62,5 @@ class Changes(Struct, frozen=True, kw_only=True):
     priority_classes: Change[PriorityClass] = NOTHING
     budgets: Change[Budget] = NOTHING
     claims: Change[Claim] = NOTHING
+    volumes: Change[Volume] = NOTHING
+    attach_limits: Change[AttachLimits] = NOTHING

@@ -22,10 +22,19 @@ from resettle.model.affinity import (
     OWN_NODE,
     NodeTerm,
     PodTerm,
+    PreferredPodTerm,
     PreferredTerm,
     SpreadConstraint,
 )
-from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
+from resettle.model.node import (
+    AttachLimits,
+    Budget,
+    Claim,
+    Namespace,
+    Node,
+    PriorityClass,
+    Volume,
+)
 from resettle.model.pod import (
     DELETION_COST,
     EVICT,
@@ -34,6 +43,7 @@ from resettle.model.pod import (
     SOURCE,
     ContainerState,
     Demand,
+    HostPort,
     Owner,
     Pod,
     Spec,
@@ -64,6 +74,7 @@ _amounts = msgspec.json.Decoder(dict[str, Amount] | None)
 _affinity = msgspec.json.Decoder(wire.Affinity | None)
 _tolerations = msgspec.json.Decoder(list[wire.TolerationItem] | None)
 _spread = msgspec.json.Decoder(list[wire.SpreadItem] | None)
+_ports = msgspec.json.Decoder(list[wire.Port] | None)
 _anything = msgspec.json.Decoder(list[Raw] | None)
 
 
@@ -100,38 +111,46 @@ class Decoder:
         meta, spec, status = item.metadata, item.spec, item.status
         node = spec.node_name or ""
         node = self._texts.setdefault(node, node)
-        claims, local = _volumes(spec.volumes) if spec.volumes else ((), False)
+        claims, own, local = _volumes(spec.volumes) if spec.volumes else _NO_VOLUMES
         conditions, since = _conditions(status.conditions) if status.conditions else ((), b"")
         started, created = status.start_time, meta.creation_timestamp
         born = parse_time(created)
         return Pod(
             meta.name,
             meta.uid,
-            self._template(meta, self._spec(spec, node, local, bool(claims))),
+            self._template(meta, self._spec(spec, node, local, bool(claims), bool(own))),
             node,
             self._state(status, conditions),
             born,
             born if started == created else parse_time(started),
             meta.deletion_timestamp is not None,
             claims,
+            tuple([f"{meta.name}-{volume}" for volume in own]) if own else (),
             since,
         )
 
     def node(self, item: wire.NodeObject) -> Node:
         """The node."""
+        written = item.spec.taints or ()
+        taints = [
+            Taint(self._text(t.key), self._text(t.effect), self._text(t.value or ""))
+            for t in written
+        ]
         return Node(
             name=self._text(item.metadata.name),
             labels=item.metadata.labels or {},
-            taints=tuple(
-                Taint(self._text(t.key), self._text(t.effect), self._text(t.value or ""))
-                for t in item.spec.taints or ()
-            ),
+            taints=tuple(taints),
             unschedulable=bool(item.spec.unschedulable),
             ready=all(
                 c.status == "True" for c in item.status.conditions or () if c.type == "Ready"
             ),
             allocatable=self._measured(item.status.allocatable),
             capacity=self._measured(item.status.capacity),
+            tainted_at={
+                taint: at
+                for taint, t in zip(taints, written, strict=True)
+                if (at := parse_time(t.time_added))
+            },
         )
 
     def budget(self, item: wire.BudgetObject) -> Budget:
@@ -149,8 +168,38 @@ class Decoder:
 
     def claim(self, item: wire.ClaimObject) -> Claim:
         """The volume claim."""
-        meta = item.metadata
-        return Claim(meta.namespace, meta.name, item.spec.storage_class_name)
+        meta, spec = item.metadata, item.spec
+        return Claim(
+            meta.namespace,
+            meta.name,
+            spec.storage_class_name,
+            volume=spec.volume_name or "",
+            one_pod_only="ReadWriteOncePod" in (spec.access_modes or ()),
+            going=meta.deletion_timestamp is not None,
+        )
+
+    def volume(self, item: wire.VolumeObject) -> Volume:
+        """The persistent volume."""
+        near, csi = item.spec.node_affinity, item.spec.csi
+        required = near.required if near else None
+        return Volume(
+            item.metadata.name,
+            item.metadata.labels or {},
+            tuple(map(_node_term, required.node_selector_terms or ())) if required else None,
+            driver=self._text(csi.driver) if csi else "",
+            handle=csi.volume_handle if csi else "",
+        )
+
+    def attach_limits(self, item: wire.CsiNodeObject) -> AttachLimits:
+        """How many volumes a node takes."""
+        return AttachLimits(
+            item.metadata.name,
+            {
+                self._text(driver.name): driver.allocatable.count
+                for driver in item.spec.drivers or ()
+                if driver.allocatable and driver.allocatable.count is not None
+            },
+        )
 
     def namespace(self, item: wire.NamespaceObject) -> Namespace:
         """The namespace."""
@@ -198,7 +247,9 @@ class Decoder:
             for owner in _part(_owners, raw) or ()
         )
 
-    def _spec(self, item: wire.PodSpec, node: str, local: bool, claimed: bool) -> Spec:
+    def _spec(
+        self, item: wire.PodSpec, node: str, local: bool, claimed: bool, ephemeral: bool
+    ) -> Spec:
         affinity = bytes(item.affinity)
         if b"matchFields" in affinity:
             affinity = _unpinned(affinity, node.encode())
@@ -212,12 +263,15 @@ class Decoder:
             bytes(item.topology_spread_constraints),
             _rare_parts(item),
             item.priority,
+            _host_ports(containers, init),
             local,
             claimed,
+            ephemeral,
         )
         spec = self._specs.get(key)
         if spec is None:
-            spec = self._specs[key] = self._build_spec(item, affinity, local=local, claimed=claimed)
+            built = self._build_spec(item, affinity, local=local, claimed=claimed)
+            spec = self._specs[key] = msgspec.structs.replace(built, ephemeral_claims=ephemeral)
         return spec
 
     def _build_spec(
@@ -227,7 +281,7 @@ class Decoder:
         init_containers = [self._ask(c) for c in item.init_containers or ()]
         pod_level = _part(_resources, bytes(item.resources))
         wishes = _part(_affinity, affinity) or wire.Affinity()
-        nodes, away = wishes.node_affinity, wishes.pod_anti_affinity
+        nodes, near, away = wishes.node_affinity, wishes.pod_affinity, wishes.pod_anti_affinity
         required = nodes.required if nodes else None
         required_terms = required.node_selector_terms or () if required else ()
         selector = _part(_labels, bytes(item.node_selector))
@@ -258,11 +312,11 @@ class Decoder:
                 for row in (nodes.preferred if nodes else None) or ()
             ),
             has_node_affinity=nodes is not None,
-            anti_affinity=tuple(
-                PodTerm(
-                    term.topology_key, _selector(term.label_selector), tuple(term.namespaces or ())
-                )
-                for term in (away.required if away else None) or ()
+            affinity=tuple(map(_pod_term, (near.required if near else None) or ())),
+            anti_affinity=tuple(map(_pod_term, (away.required if away else None) or ())),
+            preferred_away=tuple(
+                PreferredPodTerm(row.weight, _pod_term(row.pod_affinity_term))
+                for row in (away.preferred if away else None) or ()
             ),
             spread=tuple(
                 map(
@@ -273,6 +327,13 @@ class Decoder:
             local_storage=local,
             claim_volumes=claimed,
             resource_claims=bool(_part(_anything, bytes(item.resource_claims))),
+            gated=bool(_part(_anything, bytes(item.scheduling_gates))),
+            host_ports=tuple(
+                HostPort(port.protocol, port.host_port, _address(port.host_ip))
+                for raw in _host_ports(item.containers, item.init_containers)
+                for port in _ports.decode(raw) or ()
+                if port.host_port
+            ),
         )
 
     def _demand(
@@ -362,16 +423,40 @@ def _shared(known: dict[K, T], key: K, make: Callable[[K], T]) -> T:
     return value
 
 
-def _volumes(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], bool]:
-    """The claims among the volumes, and whether some keep data on the node itself."""
+_NO_VOLUMES: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
+
+
+def _volumes(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """The claims among the volumes, the volumes that get a claim made, whether data is local."""
     claims: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
     local = False
     for volume in volumes:
         if volume.persistent_volume_claim is not None:
             claims += (volume.persistent_volume_claim.claim_name,)
+        elif _present(volume.ephemeral):
+            own += (volume.name,)
         elif not local:
             local = _present(volume.empty_dir) or _present(volume.host_path)
-    return claims, local
+    return claims, own, local
+
+
+def _host_ports(
+    containers: list[wire.Container] | None, init: list[wire.Container] | None
+) -> tuple[bytes, ...]:
+    """The ports, undecoded, of each container that takes some of the node's own."""
+    return tuple(
+        [bytes(c.ports) for c in containers or () if b"hostPort" in bytes(c.ports)]
+        + [
+            bytes(c.ports)
+            for c in init or ()
+            if c.restart_policy == "Always" and b"hostPort" in bytes(c.ports)
+        ]
+    )
+
+
+def _address(text: str) -> str:
+    return "" if text == "0.0.0.0" else text
 
 
 def _present(raw: Raw) -> bool:
@@ -389,9 +474,10 @@ def _annotations(marks: tuple[str | None, ...]) -> dict[str, str]:
 
 def _rare_parts(item: wire.PodSpec) -> tuple[bytes, ...]:
     overhead, resources, claims = item.overhead, item.resources, item.resource_claims
-    if overhead is resources is claims is wire.ABSENT:
+    gates = item.scheduling_gates
+    if overhead is resources is claims is gates is wire.ABSENT:
         return ()
-    return (bytes(overhead), bytes(resources), bytes(claims))
+    return (bytes(overhead), bytes(resources), bytes(claims), bytes(gates))
 
 
 def _unpinned(affinity: bytes, node: bytes) -> bytes:
@@ -438,6 +524,18 @@ def _selector(selector: wire.LabelSelectorObject | None) -> Selector | None:
     ).compiled()
 
 
+def _pod_term(term: wire.PodAffinityTerm) -> PodTerm:
+    spaces = term.namespace_selector
+    return PodTerm(
+        term.topology_key,
+        _selector(term.label_selector),
+        tuple(term.namespaces or ()),
+        None if spaces is None else _selector(spaces),
+        tuple(term.match_label_keys or ()),
+        tuple(term.mismatch_label_keys or ()),
+    )
+
+
 def _spread_constraint(item: wire.SpreadItem) -> SpreadConstraint:
     return SpreadConstraint(
         max_skew=item.max_skew,
@@ -447,4 +545,5 @@ def _spread_constraint(item: wire.SpreadItem) -> SpreadConstraint:
         match_label_keys=tuple(item.match_label_keys or ()),
         node_affinity_policy=item.node_affinity_policy or "Honor",
         node_taints_policy=item.node_taints_policy or "Ignore",
+        min_domains=item.min_domains or 1,
     )

@@ -6,14 +6,19 @@ each node, free resources. The answer is a set of nodes; nothing here looks at n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from resettle.model.affinity import PodTerm
 from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.ground import Ground
 from resettle.model.pod import Demand, Pod, Template
 from resettle.model.room import Room
 from resettle.model.selector import Selector
+
+Check = tuple[str, Callable[[NodeSet], str], NodeSet]
+"""A code, words for the nodes that the check rules out, and these nodes."""
 
 
 class Neighbours(NamedTuple):
@@ -76,6 +81,48 @@ class Fit:
             )
         return chosen
 
+    def ruled_out(self, pod: Pod, among: NodeSet) -> list[Ground]:
+        """Why nodes of the set would not take the pod, each under the first check that says so."""
+        left = among & ~self._fleet.only(pod.node)
+        grounds: list[Ground] = []
+        for code, says, nodes in self._checks(pod):
+            if out := left & nodes:
+                grounds.append(Ground(code, says(out), out))
+                left &= ~out
+        return grounds
+
+    def _checks(self, pod: Pod) -> Iterator[Check]:
+        """Checks in the order they are told, with the nodes that each of them rules out."""
+        fleet, demand = self._fleet, pod.spec.demand
+        yield "cordoned", _plainly("cordoned"), ~fleet.schedulable
+        yield "node-affinity", _plainly("node affinity"), ~fleet.welcoming(demand, pod.node)
+        for taint, nodes in fleet.keeping_away(demand.tolerations):
+            yield "taint", _plainly(f"taint {taint}"), nodes
+        for term in pod.spec.anti_affinity:
+            if term.selector is None:
+                yield "anti-affinity", _plainly("anti-affinity that cannot be read"), fleet.everyone
+            else:
+                told = partial(self._kept_away_from, pod, term, term.selector)
+                yield "anti-affinity", told, self._conflicts(pod, term, term.selector)
+        for resource, nodes in self._room.with_enough(demand):
+            yield "room", _plainly(resource), ~nodes
+
+    def lacking(self, pod: Pod, node: str) -> dict[str, int]:
+        """What the node has too little of for the pod, each in the resource's own unit."""
+        return self._room.lacking(pod.spec.demand, node)
+
+    def _kept_away_from(self, pod: Pod, term: PodTerm, selector: Selector, nodes: NodeSet) -> str:
+        """Names a pod on these nodes that it must not be with."""
+        near = sorted(
+            other.key
+            for namespace in dict.fromkeys(term.namespaces or (pod.namespace,))
+            for template in self._templates_matching(namespace, selector)
+            for other in self._active_of(template)
+            if other.name != pod.name and self._fleet.only(other.node) & nodes
+        )
+        others = f" and {len(near) - 1} more" if len(near) > 1 else ""
+        return f"anti-affinity with {near[0]}{others}" if near else "anti-affinity"
+
     def _without_conflicts(self, pod: Pod, nodes: NodeSet) -> NodeSet:
         for term in pod.spec.anti_affinity:
             if not nodes:
@@ -112,3 +159,8 @@ class Fit:
             known = (node for name in count if (node := self._fleet.get(name)))
             near = self._neighbours[key] = Neighbours(count, self._fleet.set_of(known))
         return near
+
+
+def _plainly(words: str) -> Callable[[NodeSet], str]:
+    """The same words whichever nodes are ruled out."""
+    return lambda nodes: words

@@ -27,7 +27,8 @@ class Fleet:
         self.nodes = tuple(nodes)
         self.position = {node.name: i for i, node in enumerate(self.nodes)}
         self.everyone: NodeSet = (1 << len(self.nodes)) - 1
-        self.singles = {node.name: 1 << i for i, node in enumerate(self.nodes)}
+        self.bits: list[NodeSet] = [1 << i for i in range(len(self.nodes))]
+        self.singles = {name: self.bits[at] for name, at in self.position.items()}
         self._placements: dict[tuple[object, ...], NodeSet] = {}
         self._tolerant: dict[tuple[Toleration, ...], NodeSet] = {}
         self._values: dict[str, dict[str, str]] = {}
@@ -88,7 +89,8 @@ class Fleet:
         }
 
     @cached_property
-    def _tainted(self) -> dict[Taint, NodeSet]:
+    def tainted(self) -> dict[Taint, NodeSet]:
+        """The nodes that carry each taint."""
         carriers: dict[Taint, list[Node]] = {}
         for node in self.nodes:
             for taint in node.taints:
@@ -213,13 +215,24 @@ class Fleet:
         """Nodes all of whose hard taints these tolerations consent to."""
         chosen = self._tolerant.get(tolerations)
         if chosen is None:
-            kept_away = _union(
-                nodes
-                for taint, nodes in self._tainted.items()
-                if taint.hard and not tolerated(tolerations, taint)
-            )
+            kept_away = _union(nodes for _, nodes in self.keeping_away(tolerations))
             chosen = self._tolerant[tolerations] = self.everyone & ~kept_away
         return chosen
+
+    def keeping_away(self, tolerations: tuple[Toleration, ...]) -> Iterator[tuple[Taint, NodeSet]]:
+        """Hard taints that these tolerations do not consent to, each with its nodes."""
+        for taint, nodes in self.tainted.items():
+            if taint.hard and not tolerated(tolerations, taint):
+                yield taint, nodes
+
+    def enjoyed_by(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
+        """Nodes without a soft taint that these tolerations do not consent to."""
+        shunned = _union(
+            nodes
+            for taint, nodes in self.tainted.items()
+            if not taint.hard and not tolerated(tolerations, taint)
+        )
+        return self.everyone & ~shunned
 
 
 def _union(sets: Iterable[NodeSet]) -> NodeSet:

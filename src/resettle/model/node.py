@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from msgspec import Struct
 
+from resettle.model.affinity import NodeTerm
 from resettle.model.selector import Selector
 from resettle.model.taint import Taint
 
@@ -20,6 +23,8 @@ class Node(Struct, frozen=True, eq=False):
     allocatable: dict[str, int] = {}
     """Resource name to nano units."""
     capacity: dict[str, int] = {}
+    tainted_at: dict[Taint, datetime] = {}
+    """When each taint was added, for those that tell; apart, so that equal taints stay equal."""
 
     @property
     def key(self) -> str:
@@ -51,10 +56,42 @@ class Claim(Struct, frozen=True, eq=False):
     namespace: str
     name: str
     storage_class: str | None = None
+    volume: str = ""
+    """Name of the volume it is bound to; empty while it is bound to none."""
+    one_pod_only: bool = False
+    """Whether its access mode lets a single pod use it (ReadWriteOncePod)."""
+    going: bool = False
+    """Whether it is being deleted."""
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+class Volume(Struct, frozen=True, eq=False):
+    """A PersistentVolume, as far as it ties pods to nodes."""
+
+    name: str
+    labels: dict[str, str] = {}
+    terms: tuple[NodeTerm, ...] | None = None
+    """Nodes it can be reached from; None for all."""
+    driver: str = ""
+    handle: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+
+class AttachLimits(Struct, frozen=True, eq=False):
+    """A CSINode: how many volumes of each driver can be attached to the node of that name."""
+
+    name: str
+    limits: dict[str, int] = {}
+
+    @property
+    def key(self) -> str:
+        return self.name
 
 
 class Namespace(Struct, frozen=True, eq=False):

@@ -18,7 +18,13 @@ from hashlib import blake2b
 
 from msgspec import Struct
 
-from resettle.model.affinity import NodeTerm, PodTerm, PreferredTerm, SpreadConstraint
+from resettle.model.affinity import (
+    NodeTerm,
+    PodTerm,
+    PreferredPodTerm,
+    PreferredTerm,
+    SpreadConstraint,
+)
 from resettle.model.taint import Taint, Toleration, tolerated
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
@@ -40,6 +46,14 @@ class Owner(Struct, frozen=True, gc=False):
     kind: str
     name: str
     uid: str = ""
+
+
+class HostPort(Struct, frozen=True):
+    """A port of the node itself that a pod takes; of no address means of all."""
+
+    protocol: str
+    port: int
+    address: str = ""
 
 
 class Demand(Struct, frozen=True, eq=False):
@@ -68,11 +82,18 @@ class Spec(Struct, frozen=True, eq=False):
     priority: int | None
     preferred_terms: tuple[PreferredTerm, ...] = ()
     has_node_affinity: bool = False
+    affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()
+    preferred_away: tuple[PreferredPodTerm, ...] = ()
+    """Pods it would rather not be near."""
     spread: tuple[SpreadConstraint, ...] = ()
     local_storage: bool = False
     claim_volumes: bool = False
+    ephemeral_claims: bool = False
     resource_claims: bool = False
+    gated: bool = False
+    """Whether something else must happen before the scheduler looks at such a pod."""
+    host_ports: tuple[HostPort, ...] = ()
 
     @property
     def requests(self) -> dict[str, int]:
@@ -182,6 +203,8 @@ class Pod(Struct, frozen=True, eq=False, gc=False):
     started: datetime | None
     terminating: bool = False
     claims: tuple[str, ...] = ()
+    own_claims: tuple[str, ...] = ()
+    """Names of claims that were made for this pod alone and go with it."""
     since: bytes = b""
     """When each condition last changed: seconds since 1970 as int64, 0 when unknown."""
 

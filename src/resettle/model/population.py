@@ -8,7 +8,7 @@ population is made from the last: what did not change is shared, not copied.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
@@ -193,6 +193,19 @@ class Population:
         if lot is None:
             lot = self._lots[template] = by_lot(self._by_template[template][0])
         return lot
+
+    def of_owner(self, uid: str) -> Iterator[Pod]:
+        """Pods of an owner, in any phase and place."""
+        for template in self._by_owner.get(uid, ()):
+            yield from self._by_template[template]
+
+    @cached_property
+    def _by_owner(self) -> dict[str, list[Template]]:
+        owned: dict[str, list[Template]] = {}
+        for template in self._by_template:
+            for owner in template.owners:
+                owned.setdefault(owner.uid, []).append(template)
+        return owned
 
     @cached_property
     def replicas(self) -> Mapping[str, int]:

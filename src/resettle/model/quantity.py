@@ -68,3 +68,15 @@ def units(nano: int) -> int:
 def counted(resource: str, nano: int) -> int:
     """In the unit the field counts this resource in: milli for cpu, whole units for the rest."""
     return milli(nano) if resource == "cpu" else units(nano)
+
+
+def written(resource: str, amount: int) -> str:
+    """An amount in the resource's own unit, as people write it: `250m`, `3`, `1536Mi`."""
+    if resource == "cpu":
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        for suffix in ("Gi", "Mi", "Ki"):
+            size = int(_SUFFIX[suffix])
+            if amount and amount % size == 0:
+                return f"{amount // size}{suffix}"
+    return str(amount)

@@ -8,12 +8,12 @@ thousands of nodes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Node
 from resettle.model.pod import Demand
-from resettle.model.quantity import counted, milli
+from resettle.model.quantity import NANO, counted, milli
 
 
 class Room:
@@ -29,11 +29,29 @@ class Room:
         """Nodes with room for all that is requested, and for one more pod."""
         chosen = self._enough.get(demand)
         if chosen is None:
-            chosen = self._with("pods", max(1, milli(demand.requests.get("pods", 0))))
-            for name, amount in demand.requests.items():
-                chosen &= self._with(name, milli(amount))
+            chosen = self._fleet.everyone
+            for _, nodes in self.with_enough(demand):
+                chosen &= nodes
             self._enough[demand] = chosen
         return chosen
+
+    def with_enough(self, demand: Demand) -> Iterator[tuple[str, NodeSet]]:
+        """For each resource that matters the nodes with enough of it."""
+        yield "pods", self._with("pods", max(1, milli(demand.requests.get("pods", 0))))
+        for name, amount in demand.requests.items():
+            yield name, self._with(name, milli(amount))
+
+    def lacking(self, demand: Demand, name: str) -> dict[str, int]:
+        """How much of each resource a node has too little of, in the resource's own unit."""
+        at = self._fleet.position[name]
+        node = self._fleet.nodes[at]
+        found: dict[str, int] = {}
+        for resource, needed in ({"pods": NANO} | demand.requests).items():
+            offer = self._fleet.offers(resource)[at] or 0
+            free = offer - counted(resource, self._used(node).get(resource, 0))
+            if free < counted(resource, needed):
+                found[resource] = counted(resource, needed) - free
+        return found
 
     def _with(self, resource: str, needed: int) -> NodeSet:
         ranking = self._ranked.get(resource)

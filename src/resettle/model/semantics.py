@@ -38,7 +38,7 @@ class Semantics(Struct, frozen=True, kw_only=True):
     spread_moves_strangers: bool = False
     """Topology spread moves pods that match a constraint but state none."""
     one_sided_anti_affinity: bool = False
-    """Anti-affinity goes by the pod that states it, told by name alone, without namespace selectors;
+    """Anti-affinity goes by the pod that states it, told by name alone, no namespace selectors;
     that pod leaves, whichever of the two matters more."""
     tolerations_counted: bool = False
     """A destination needs at least as many tolerations as it has taints, the soft ones too."""

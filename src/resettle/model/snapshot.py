@@ -15,7 +15,16 @@ from typing import Any, Self, TypeVar
 from resettle.model.changes import Change, Changes
 from resettle.model.fit import Fit
 from resettle.model.fleet import Fleet, NodeSet
-from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
+from resettle.model.node import (
+    AttachLimits,
+    Budget,
+    Claim,
+    Namespace,
+    Node,
+    PriorityClass,
+    Volume,
+)
+from resettle.model.outlook import Outlook
 from resettle.model.pod import FINISHED, Pod, Template
 from resettle.model.population import Population, Same
 from resettle.model.room import Room
@@ -37,6 +46,8 @@ class Snapshot:
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     budgets: Mapping[str, Budget] = field(default_factory=dict)
     claims: Mapping[str, Claim] = field(default_factory=dict)
+    volumes: Mapping[str, Volume] = field(default_factory=dict)
+    attach_limits: Mapping[str, AttachLimits] = field(default_factory=dict)
     others: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Objects of kinds that plugins brought themselves, by kind."""
     history: Mapping[tuple[str, str], Any] = field(default_factory=dict)
@@ -57,6 +68,8 @@ class Snapshot:
         priority_classes: Iterable[PriorityClass] = (),
         budgets: Iterable[Budget] = (),
         claims: Iterable[Claim] = (),
+        volumes: Iterable[Volume] = (),
+        attach_limits: Iterable[AttachLimits] = (),
         others: Mapping[str, tuple[Any, ...]] | None = None,
         history: Mapping[tuple[str, str], Any] | None = None,
         moving: Iterable[str] = (),
@@ -70,6 +83,8 @@ class Snapshot:
             priority_classes=Change(tuple(priority_classes)).applied({}),
             budgets=Change(tuple(budgets)).applied({}),
             claims=Change(tuple(claims)).applied({}),
+            volumes=Change(tuple(volumes)).applied({}),
+            attach_limits=Change(tuple(attach_limits)).applied({}),
             others=others or {},
             history=history or {},
             moving=frozenset(moving),
@@ -86,6 +101,8 @@ class Snapshot:
             priority_classes=changes.priority_classes.applied(self.priority_classes),
             budgets=changes.budgets.applied(self.budgets),
             claims=changes.claims.applied(self.claims),
+            volumes=changes.volumes.applied(self.volumes),
+            attach_limits=changes.attach_limits.applied(self.attach_limits),
         )
 
     def read_as(self, semantics: Semantics, node_selector: Selector) -> Snapshot:
@@ -196,6 +213,11 @@ class Snapshot:
             self.active_of,
             self.pod,
         )
+
+    @cached_property
+    def outlook(self) -> Outlook:
+        """The cluster as it will be once the plan so far is carried out; the draft writes to it."""
+        return Outlook(self)
 
     # -- what plugins work out once -------------------------------------------------------------
 

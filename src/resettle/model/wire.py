@@ -42,7 +42,14 @@ class PodMeta(Wire):
 class Container(Wire):
     image: str = ""
     resources: Raw = ABSENT
+    ports: Raw = ABSENT
     restart_policy: str | None = None
+
+
+class Port(Wire):
+    host_port: int = 0
+    protocol: str = "TCP"
+    host_ip: str = field(name="hostIP", default="")
 
 
 class ClaimSource(Wire):
@@ -50,7 +57,9 @@ class ClaimSource(Wire):
 
 
 class Volume(Wire):
+    name: str = ""
     persistent_volume_claim: ClaimSource | None = None
+    ephemeral: Raw = ABSENT
     empty_dir: Raw = ABSENT
     host_path: Raw = ABSENT
 
@@ -68,6 +77,7 @@ class PodSpec(Wire):
     overhead: Raw = ABSENT
     resources: Raw = ABSENT
     resource_claims: Raw = ABSENT
+    scheduling_gates: Raw = ABSENT
 
 
 class Ended(Wire):
@@ -161,16 +171,28 @@ class PodAffinityTerm(Wire):
     label_selector: LabelSelectorObject | None = None
     topology_key: str = ""
     namespaces: list[str] | None = None
+    namespace_selector: LabelSelectorObject | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class WeightedPodTerm(Wire):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = field(default_factory=PodAffinityTerm)
 
 
 class PodAffinity(Wire):
     required: list[PodAffinityTerm] | None = field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=None
     )
+    preferred: list[WeightedPodTerm] | None = field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
+    )
 
 
 class Affinity(Wire):
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
@@ -180,6 +202,7 @@ class SpreadItem(Wire):
     when_unsatisfiable: str = ""
     label_selector: LabelSelectorObject | None = None
     match_label_keys: list[str] | None = None
+    min_domains: int | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
 
@@ -195,6 +218,7 @@ class TaintItem(Wire):
     key: str = ""
     value: str | None = None
     effect: str = ""
+    time_added: str | None = None
 
 
 class NodeSpec(Wire):
@@ -232,13 +256,56 @@ class BudgetObject(Wire):
     status: BudgetStatus = field(default_factory=BudgetStatus)
 
 
+class ClaimMeta(Meta):
+    deletion_timestamp: str | None = None
+
+
 class ClaimSpec(Wire):
     storage_class_name: str | None = None
+    volume_name: str | None = None
+    access_modes: list[str] | None = None
 
 
 class ClaimObject(Wire):
-    metadata: Meta
+    metadata: ClaimMeta
     spec: ClaimSpec = field(default_factory=ClaimSpec)
+
+
+class VolumeAffinity(Wire):
+    required: RequiredTerms | None = None
+
+
+class CsiSource(Wire):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class VolumeSpec(Wire):
+    node_affinity: VolumeAffinity | None = None
+    csi: CsiSource | None = None
+
+
+class VolumeObject(Wire):
+    metadata: Meta
+    spec: VolumeSpec = field(default_factory=VolumeSpec)
+
+
+class DriverLimit(Wire):
+    count: int | None = None
+
+
+class CsiDriver(Wire):
+    name: str = ""
+    allocatable: DriverLimit | None = None
+
+
+class CsiNodeSpec(Wire):
+    drivers: list[CsiDriver] | None = None
+
+
+class CsiNodeObject(Wire):
+    metadata: Meta
+    spec: CsiNodeSpec = field(default_factory=CsiNodeSpec)
 
 
 class NamespaceObject(Wire):
@@ -265,5 +332,7 @@ KINDS: dict[str, type[Struct]] = {
     "PriorityClass": PriorityClassObject,
     "PodDisruptionBudget": BudgetObject,
     "PersistentVolumeClaim": ClaimObject,
+    "PersistentVolume": VolumeObject,
+    "CSINode": CsiNodeObject,
 }
 """The kinds resettle reads."""

@@ -1,19 +1,22 @@
 """DefaultEvictor: keeps from eviction what operators expect to be kept.
 
 Guards both filter points. An `evict` annotation overrides every protection of the filter, but not
-the fit check, limits or budgets. Most rules ask about a pod's template, so they are asked once for
-each.
+the fit check, limits or budgets; where its value counts, a no keeps the pod for good. Most rules
+ask about a pod's template, so they are asked once for each.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from resettle.errors import InputError
+from resettle.framework.knob import Knob
+from resettle.framework.nowhere import in_full
 from resettle.framework.plugin import Plugin, PreparedGuard
 from resettle.framework.verdict import Refusal
 from resettle.model.fleet import NodeSet
@@ -22,8 +25,11 @@ from resettle.model.population import Same
 from resettle.model.selector import EVERYTHING, LabelSelector, parse_selector
 from resettle.model.semantics import PARITY, Semantics
 from resettle.model.snapshot import Snapshot
+from resettle.model.spans import spoken
+from resettle.plugins.evictor_knobs import InForce, turnable
 from resettle.policy.args import Args as PluginArgs
 from resettle.policy.args import Duration, Int32, Unsigned, parse_duration, sound_selector
+from resettle.policy.defaults import MIN_POD_AGE, MIN_REPLICAS, NODE_FIT
 from resettle.policy.problem import Problem, did_you_mean
 
 DEFAULT_PROTECTIONS = (
@@ -33,6 +39,7 @@ DEFAULT_PROTECTIONS = (
     "FailedBarePods",
 )
 EXTRA_PROTECTIONS = ("PodsWithPVC", "PodsWithoutPDB", "PodsWithResourceClaims")
+SPELLINGS_OF_NO = ("false", "no", "0")
 BUILT_IN_PRIORITIES = {
     "system-cluster-critical": CRITICAL_PRIORITY,
     "system-node-critical": CRITICAL_PRIORITY + 1000,
@@ -85,8 +92,8 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     label_selector: LabelSelector | None = None
     namespace_label_selector: LabelSelector | None = None
     priority_threshold: PriorityThreshold | None = None
-    node_fit: bool = False
-    min_replicas: Unsigned = 0
+    node_fit: bool | None = None
+    min_replicas: Unsigned | None = None
     min_pod_age: Duration | None = None
     no_eviction_policy: Literal["", "Preferred", "Mandatory"] = ""
     pod_protections: PodProtections = PodProtections()
@@ -223,6 +230,31 @@ def threshold_in(args: Args, snapshot: Snapshot) -> int | None:
     return found.value if found else BUILT_IN_PRIORITIES.get(threshold.name)
 
 
+class InEffect(Struct, frozen=True, kw_only=True):
+    """What holds for three arguments that a policy may leave unsaid."""
+
+    node_fit: bool
+    min_replicas: int
+    min_age: timedelta | None
+
+
+def in_effect(args: Args, semantics: Semantics) -> InEffect:
+    """What the arguments say, and where they say nothing, what the semantics would have."""
+    safe = not semantics.permissive_defaults
+    fit, replicas, age = args.node_fit, args.min_replicas, args.min_pod_age
+    if age is None and safe:
+        age = MIN_POD_AGE
+    min_age = None if age is None else parse_duration(age)
+    if safe and min_age is not None and min_age <= timedelta():
+        # In the peer `0s` still keeps pods that have not started; here it asks for nothing.
+        min_age = None
+    return InEffect(
+        node_fit=fit if fit is not None else safe and NODE_FIT,
+        min_replicas=replicas if replicas is not None else MIN_REPLICAS if safe else 0,
+        min_age=min_age,
+    )
+
+
 def needs(args: Args, snapshot: Snapshot) -> Iterator[Problem]:
     """Complains when the priority class that the threshold names is missing or too high."""
     priority = threshold_in(args, snapshot)
@@ -275,12 +307,15 @@ class Rules:
         self._selector = (selector.compiled() if selector else None) or EVERYTHING
         self._namespaces = (namespaces.compiled() if namespaces else None) or EVERYTHING
         self._classes = args.protected_classes
-        self._min_age = parse_duration(args.min_pod_age) if args.min_pod_age is not None else None
-        self._node_fit = args.node_fit
-        self._min_replicas = args.min_replicas
+        effect = in_effect(args, snapshot.semantics)
+        self._min_age = effect.min_age
+        self._node_fit = effect.node_fit
+        self._min_replicas = effect.min_replicas
+        self._sees_ephemeral = not snapshot.semantics.ephemeral_claims_unseen
+        self._heeds_no = not snapshot.semantics.any_evict_annotation
         # What follows from the arguments and the template alone holds in later snapshots too.
         self._known: dict[Template, Refusal | None] = snapshot.population.answers(
-            (Rules, Same(args), self._threshold)
+            (Rules, Same(args), self._threshold, self._sees_ephemeral)
         )
         self._asks_pods = bool(
             self._classes
@@ -297,30 +332,64 @@ class Rules:
         """Why the pod may not leave at all."""
         template = pod.template
         if EVICT in template.annotations:
-            return None
+            said = template.annotations[EVICT].strip().lower()
+            return OPTED_OUT if self._heeds_no and said in SPELLINGS_OF_NO else None
         if pod.terminating:
             return TERMINATING
         if template not in self._known:
-            self._known[template] = self._about_template(template)
+            self._known[template] = next(self._about_template(template), None)
         refusal = self._known[template]
         if refusal is None and self._min_replicas > 1:
-            refusal = self._too_few_replicas(template)
+            refusal = self._too_few_replicas(pod)
         if refusal is None and self._asks_pods:
-            refusal = self._about_pod(pod)
+            refusal = next(self._about_pod(pod), None)
         return refusal
 
     def pre_eviction(self, pod: Pod) -> Refusal | None:
         """Why it may not leave right now."""
         if self._node_fit and not self._fits_elsewhere(pod):
             return NO_NODE_FITS
-        if self._namespaces is not EVERYTHING and self._namespaces.requirements:
-            namespace = self._snapshot.namespaces.get(pod.namespace)
-            if namespace is None or not self._namespaces.matches(namespace.labels):
-                return NAMESPACE_NOT_SELECTED
-        return None
+        return NAMESPACE_NOT_SELECTED if self._namespace_left_out(pod) else None
+
+    def grounds(self, pod: Pod, point: str) -> Iterator[Refusal]:
+        """All that stands against the pod at one of the two points, in the order it is asked."""
+        first = self.filter(pod) if point == "filter" else self.pre_eviction(pod)
+        if first is None:
+            return
+        if point != "filter":
+            if first is NO_NODE_FITS:
+                yield in_full(NO_NODE_FITS, pod, self._snapshot, self._fit_nodes)
+            if self._namespace_left_out(pod):
+                yield NAMESPACE_NOT_SELECTED
+        elif EVICT in pod.template.annotations:
+            yield first
+        else:
+            if pod.terminating:
+                yield TERMINATING
+            yield from self._about_template(pod.template)
+            if self._min_replicas > 1 and (few := self._too_few_replicas(pod)):
+                yield few
+            for refusal in self._about_pod(pod) if self._asks_pods else ():
+                yield self._how_young(pod) if refusal is TOO_YOUNG else refusal
+
+    def _how_young(self, pod: Pod) -> Refusal:
+        """The same refusal with the figures behind it."""
+        least = spoken(self._min_age or timedelta())
+        ran = None if pod.started is None else spoken(self._snapshot.taken_at - pod.started)
+        said = "has not started yet" if ran is None else f"has been running for {ran}"
+        return structs.replace(TOO_YOUNG, says=f"{said}, `minPodAge` is {least}")
+
+    def _namespace_left_out(self, pod: Pod) -> bool:
+        if self._namespaces is EVERYTHING or not self._namespaces.requirements:
+            return False
+        namespace = self._snapshot.namespaces.get(pod.namespace)
+        return namespace is None or not self._namespaces.matches(namespace.labels)
 
     def _fits_elsewhere(self, pod: Pod) -> bool:
         """Whether some node but its own would take the pod."""
+        if not self._snapshot.semantics.weak_fit:
+            # A pod that has run its course gets no replacement.
+            return pod.finished or self._snapshot.outlook.elsewhere(pod, self._fit_nodes)
         spec = pod.template.spec
         plenty = self._plenty.get(spec.demand)
         if plenty is None:
@@ -331,78 +400,91 @@ class Rules:
             return True
         return self._snapshot.fit.elsewhere(pod, self._fit_nodes) != 0
 
-    def _about_template(self, template: Template) -> Refusal | None:
+    def _about_template(self, template: Template) -> Iterator[Refusal]:
+        """What stands against every pod of the template, in the order it is asked."""
         protected, spec = self._protections, template.spec
         priority = spec.priority
         if (
             self._args.no_eviction_policy == "Mandatory"
             and PREFER_NO_EVICTION in template.annotations
         ):
-            return PREFERS_TO_STAY
+            yield PREFERS_TO_STAY
         if template.mirror:
-            return MIRROR_POD
+            yield MIRROR_POD
         if template.static:
-            return STATIC_POD
+            yield STATIC_POD
         if "SystemCriticalPods" in protected and priority is not None:
             if template.critical:
-                return SYSTEM_CRITICAL
-            if priority >= self._threshold:
-                return Refusal(
+                yield SYSTEM_CRITICAL
+            elif priority >= self._threshold:
+                yield Refusal(
                     "priority",
                     "has priority {priority}, at or above the threshold {threshold}",
                     "DefaultEvictor",
                     {"priority": priority, "threshold": self._threshold},
                 )
         if "FailedBarePods" in protected and not template.owners:
-            return NO_OWNER
+            yield NO_OWNER
         if "PodsWithLocalStorage" in protected and spec.local_storage:
-            return LOCAL_STORAGE
+            yield LOCAL_STORAGE
         if "DaemonSetPods" in protected and template.owned_by(("DaemonSet",)):
-            return DAEMON_SET
-        if "PodsWithPVC" in protected and not self._classes and spec.claim_volumes:
-            return VOLUME_CLAIM
+            yield DAEMON_SET
+        ephemeral = self._sees_ephemeral and spec.ephemeral_claims
+        if "PodsWithPVC" in protected and not self._classes and (spec.claim_volumes or ephemeral):
+            yield VOLUME_CLAIM
+        elif "PodsWithPVC" in protected and ephemeral:
+            # Of which class such a claim is stands in a part of the pod that is not read.
+            yield STORAGE_CLASS
         if "PodsWithResourceClaims" in protected and spec.resource_claims:
-            return RESOURCE_CLAIM
+            yield RESOURCE_CLAIM
         if not self._selector.matches(template.labels):
-            return NOT_SELECTED
+            yield NOT_SELECTED
+
+    def _too_few_replicas(self, pod: Pod) -> Refusal | None:
+        wanted, owners = self._min_replicas, pod.template.owners
+        loosely = self._snapshot.semantics.replicas_counted_loosely
+        if (loosely and len(owners) != 1) or (not loosely and pod.finished):
+            return None
+        for owner in owners:
+            there = (
+                self._snapshot.replicas.get(owner.uid, 0)
+                if loosely
+                else self._snapshot.outlook.live_replicas(owner.uid)
+            )
+            if there < wanted:
+                return Refusal(
+                    "min-replicas",
+                    "its {kind} has {there} pods, `minReplicas` is {wanted}",
+                    "DefaultEvictor",
+                    {"kind": owner.kind, "there": there, "wanted": wanted},
+                )
         return None
 
-    def _too_few_replicas(self, template: Template) -> Refusal | None:
-        wanted = self._min_replicas
-        if len(template.owners) != 1:
-            return None
-        there = self._snapshot.replicas.get(template.owners[0].uid, 0)
-        if there >= wanted:
-            return None
-        return Refusal(
-            "min-replicas",
-            "its {kind} has {there} pods, `minReplicas` is {wanted}",
-            "DefaultEvictor",
-            {"kind": template.owners[0].kind, "there": there, "wanted": wanted},
-        )
-
-    def _about_pod(self, pod: Pod) -> Refusal | None:
+    def _about_pod(self, pod: Pod) -> Iterator[Refusal]:
+        """The same for what differs from pod to pod."""
         protected = self._protections
         if not pod.owners and "FailedBarePods" not in protected and pod.state.phase != "Failed":
-            return NO_OWNER
+            yield NO_OWNER
         if "PodsWithPVC" in protected and self._classes and pod.claims:
             for name in pod.claims:
                 claim = self._snapshot.claims.get(f"{pod.namespace}/{name}")
                 if claim is None or not claim.storage_class or claim.storage_class in self._classes:
-                    return STORAGE_CLASS
+                    yield STORAGE_CLASS
         if "PodsWithoutPDB" in protected and not self._snapshot.budgets_of(pod):
-            return NO_BUDGET
+            yield NO_BUDGET
         if self._min_age is not None and (
             pod.started is None or self._snapshot.taken_at - pod.started < self._min_age
         ):
-            return TOO_YOUNG
-        return None
+            yield TOO_YOUNG
 
 
 def _protects(code: str, says: str) -> Refusal:
     return Refusal(code, says, "DefaultEvictor")
 
 
+OPTED_OUT = _protects(
+    "opted-out", "carries the evict annotation with the value false, which opts out"
+)
 TERMINATING = _protects("terminating", "is already terminating")
 PREFERS_TO_STAY = _protects(
     "prefers-no-eviction", "carries prefer-no-eviction, which is mandatory here"
@@ -427,6 +509,25 @@ NAMESPACE_NOT_SELECTED = _protects(
 )
 
 
+def refusals(args: Args, snapshot: Snapshot, pod: Pod, point: str) -> Iterator[Refusal]:
+    """All grounds of one of the two points."""
+    return snapshot.prepared(args, Rules).grounds(pod, point)
+
+
+def knobs(args: Args, snapshot: Snapshot, pod: Pod) -> Iterator[Knob]:
+    """What could be turned so that the pod may go."""
+    effect = in_effect(args, snapshot.semantics)
+    force = InForce(
+        min_replicas=effect.min_replicas,
+        min_age=effect.min_age,
+        unset_age=None if snapshot.semantics.permissive_defaults else "0s",
+        node_fit=effect.node_fit,
+        threshold=threshold_in(args, snapshot) or 0,
+        now=snapshot.taken_at,
+    )
+    return turnable(args, force, pod)
+
+
 PLUGIN = Plugin(
     name="DefaultEvictor",
     args=Args,
@@ -435,4 +536,6 @@ PLUGIN = Plugin(
     reads=reads,
     cautions=cautions,
     needs=needs,
+    refusals=refusals,
+    knobs=knobs,
 )

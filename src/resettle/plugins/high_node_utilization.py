@@ -10,13 +10,16 @@ from typing import Literal
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Stopped
-from resettle.load.bands import offered, shares, within
+from resettle.framework.verdict import Band, Stopped, Unwanted
+from resettle.load.bands import Shares, offered, shares, within
 from resettle.load.usage import Requests
+from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
+from resettle.plugins.fullness import nearest, told
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
+    BASIC,
     NO_DESTINATION,
     NO_UNDERUTILIZED,
     Balance,
@@ -27,6 +30,7 @@ from resettle.plugins.node_utilization import (
     threshold_problems,
     too_few_under,
 )
+from resettle.plugins.relief import Relief
 from resettle.policy.args import Args as PluginArgs
 from resettle.policy.args import Namespaces
 from resettle.policy.problem import Problem
@@ -47,44 +51,119 @@ class Args(PluginArgs, frozen=True, kw_only=True):
 
 def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes pods of the emptiest nodes while the others have room."""
-    usage = Requests(snapshot)
-    measured = {
-        node: shares(usage.of_node(node), offered(node), args.thresholds) for node in snapshot.nodes
-    }
-    under = [node for node in snapshot.nodes if within(measured[node], args.thresholds)]
+    if stop := _nothing_to_do(args, snapshot):
+        return stop
+    under, destinations = _parted(args, snapshot)
+    habits = draft.semantics
+    load = Balance(
+        Requests(snapshot),
+        extended(args.thresholds),
+        dict.fromkeys(args.thresholds, 100.0),
+        destinations,
+        tolerations_counted=habits.tolerations_counted,
+    )
+    sources = [Source(node, load) for node in sorted(under, key=load.heft)]
+
+    def concerned(pod: Pod) -> bool:
+        return concerns(pod, args, bystanders=habits.bystanders_moved)
+
+    def because(source: Source) -> str:
+        return f"{source.node.name} is hardly used and could be emptied"
+
+    if not habits.weak_fit:
+        return Relief(load, destinations, snapshot, draft).empty(sources, concerned, because)
+    return move_load(
+        sources,
+        load,
+        snapshot,
+        draft,
+        keep_going=lambda _: load.has_room,
+        concerns=concerned,
+        because=because,
+    )
+
+
+def _parted(args: Args, snapshot: Snapshot) -> tuple[list[Node], list[Node]]:
+    """Nodes that are hardly used, and nodes that could take their pods."""
+    rows = snapshot.prepared(args, measured)
+    under = [node for node, row in rows.items() if within(row, args.thresholds)]
     emptied = set(under)
-    destinations = [
-        node for node in snapshot.nodes if node not in emptied and not node.unschedulable
-    ]
+    return under, [node for node in rows if node not in emptied and not node.unschedulable]
+
+
+def _nothing_to_do(args: Args, snapshot: Snapshot) -> Stopped | None:
+    under, destinations = _parted(args, snapshot)
     if not under:
         return NO_UNDERUTILIZED
     if len(under) <= args.number_of_nodes:
         return too_few_under(len(under), args.number_of_nodes)
     if len(under) == len(snapshot.nodes):
         return ALL_UNDER
-    if not destinations:
-        return NO_DESTINATION
-    load = Balance(
-        usage, extended(args.thresholds), dict.fromkeys(args.thresholds, 100.0), destinations
-    )
-    return move_load(
-        [Source(node, load) for node in sorted(under, key=load.heft)],
-        load,
-        snapshot,
-        draft,
-        keep_going=lambda _: load.has_room,
-        concerns=lambda pod: concerns(pod, args),
-        because=lambda source: f"{source.node.name} is hardly used and could be emptied",
-    )
+    return None if destinations else NO_DESTINATION
 
 
-def concerns(pod: Pod, args: Args) -> bool:
-    """Whether the plugin may touch the pod: by namespace, and by what it requests."""
+def concerns(pod: Pod, args: Args, *, bystanders: bool) -> bool:
+    """Whether the plugin may touch the pod: by namespace, and by what it requests.
+
+    With thresholds on such things as GPUs alone, pods that use none of them are bystanders.
+    """
     if args.evictable_namespaces is not None and not args.evictable_namespaces.admits(
         pod.namespace
     ):
         return False
+    if not bystanders and args.thresholds.keys().isdisjoint(BASIC):
+        return any(pod.spec.requests.get(name, 0) > 0 for name in args.thresholds)
     return not args.eviction_modes or bool(pod.spec.requested & args.thresholds.keys())
 
 
-PLUGIN = Plugin(name="HighNodeUtilization", args=Args, balance=balance)
+def measured(args: Args, snapshot: Snapshot) -> dict[Node, Shares]:
+    """What each node in scope uses."""
+    usage = Requests(snapshot)
+    return {
+        node: shares(usage.of_node(node), offered(node), args.thresholds) for node in snapshot.nodes
+    }
+
+
+def band(args: Args, snapshot: Snapshot, node: Node) -> Band | None:
+    """Where the thresholds put a node in scope."""
+    row = snapshot.prepared(args, measured).get(node)
+    if row is None:
+        return None
+    name = "under" if within(row, args.thresholds) else "within"
+    return told(name, node, row, args.thresholds, "threshold")
+
+
+def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+    """Whether the pod's node is in good use, or nothing can be done about it."""
+    node = snapshot.fleet.get(pod.node)
+    found = band(args, snapshot, node) if node else None
+    if found is None:
+        return None
+    if found.name != "under":
+        return Unwanted("node-used", found.says)
+    if stop := _nothing_to_do(args, snapshot):
+        return Unwanted(stop.code, f"{found.says}, but {stop.says}")
+    if concerns(pod, args, bystanders=snapshot.semantics.bystanders_moved):
+        return None
+    if args.evictable_namespaces and not args.evictable_namespaces.admits(pod.namespace):
+        said = f"its namespace {pod.namespace} is left out by `evictableNamespaces`"
+        return Unwanted("namespace-left-out", said)
+    return Unwanted("no-relief", "requests nothing of what the thresholds are about")
+
+
+def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+    """Nodes that are nearly empty enough to be emptied."""
+    rows = snapshot.prepared(args, measured)
+    used = [node for node, row in rows.items() if not within(row, args.thresholds)]
+    return nearest(used, rows, args.thresholds, "threshold", below=False)
+
+
+PLUGIN = Plugin(
+    name="HighNodeUtilization",
+    args=Args,
+    balance=balance,
+    unfinished_only=True,
+    overlooks=overlooks,
+    near_misses=near_misses,
+    band=band,
+)

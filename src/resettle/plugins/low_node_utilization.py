@@ -9,12 +9,13 @@ from msgspec import Struct
 from resettle.errors import ResettleError
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Stopped
+from resettle.framework.verdict import Band, Stopped, Unwanted
 from resettle.load.bands import Shares, around, average, offered, shares, within
 from resettle.load.usage import Requests, Usage
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
+from resettle.plugins.fullness import nearest, told
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
     NO_UNDERUTILIZED,
@@ -27,6 +28,7 @@ from resettle.plugins.node_utilization import (
     threshold_problems,
     too_few_under,
 )
+from resettle.plugins.relief import Relief
 from resettle.policy.args import Args as PluginArgs
 from resettle.policy.args import Namespaces, Unsigned
 from resettle.policy.problem import Problem
@@ -184,7 +186,14 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     bands = Bands(args, snapshot.nodes, usage)
     if stop := _nothing_to_do(args, bands, snapshot):
         return stop
-    load = Balance(usage, extended(args.thresholds), bands.high, bands.under)
+    habits = draft.semantics
+    load = Balance(
+        usage,
+        extended(args.thresholds),
+        bands.high,
+        bands.under,
+        tolerations_counted=habits.tolerations_counted,
+    )
     fullest_first = sorted(bands.over, key=load.heft, reverse=True)
     limit = args.eviction_limits.node if args.eviction_limits else None
     excluded = args.evictable_namespaces
@@ -192,14 +201,21 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     def concerns(pod: Pod) -> bool:
         return excluded is None or excluded.admits(pod.namespace)
 
+    def because(source: Source) -> str:
+        return f"{source.node.name} is at {source.above(bands.high)}"
+
+    sources = [Source(node, load) for node in fullest_first]
+    if not habits.weak_fit:
+        relief = Relief(load, bands.under, snapshot, draft)
+        return relief.lighten(sources, concerns, because, limit)
     return move_load(
-        [Source(node, load) for node in fullest_first],
+        sources,
         load,
         snapshot,
         draft,
         keep_going=lambda source: source.overfull and load.has_room,
         concerns=concerns,
-        because=lambda source: f"{source.node.name} is at {source.above(bands.high)}",
+        because=because,
         per_node=limit,
     )
 
@@ -215,4 +231,64 @@ def _nothing_to_do(args: Args, bands: Bands, snapshot: Snapshot) -> Stopped | No
     return None if bands.over else NONE_OVER
 
 
-PLUGIN = Plugin(name="LowNodeUtilization", args=Args, balance=balance, reads=reads)
+class Seen:
+    """All nodes in scope with what they use, for whoever asks about one of them."""
+
+    def __init__(self, args: Args, snapshot: Snapshot) -> None:
+        usage = usage_for(args, snapshot)
+        self.bands = Bands(args, snapshot.nodes, usage)
+        self.measured = {
+            node: shares(usage.of_node(node), offered(node), args.thresholds)
+            for node in snapshot.nodes
+        }
+        self.under, self.over = frozenset(self.bands.under), frozenset(self.bands.over)
+
+
+def band(args: Args, snapshot: Snapshot, node: Node) -> Band | None:
+    """Where the thresholds put a node in scope."""
+    seen = snapshot.prepared(args, Seen)
+    if node not in seen.measured:
+        return None
+    if node in seen.under:
+        return told("under", node, seen.measured[node], seen.bands.low, "threshold")
+    name = "over" if node in seen.over else "within"
+    return told(name, node, seen.measured[node], seen.bands.high, "target")
+
+
+def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+    """Whether the pod's node is not too full, or nothing can be done about it."""
+    node = snapshot.fleet.get(pod.node)
+    found = band(args, snapshot, node) if node else None
+    if found is None:
+        return None
+    if found.name != "over":
+        return Unwanted("node-under" if found.name == "under" else "node-within", found.says)
+    if stop := _nothing_to_do(args, snapshot.prepared(args, Seen).bands, snapshot):
+        return Unwanted(stop.code, f"{found.says}, but {stop.says}")
+    excluded = args.evictable_namespaces
+    if excluded is not None and not excluded.admits(pod.namespace):
+        said = f"its namespace {pod.namespace} is left out by `evictableNamespaces`"
+        return Unwanted("namespace-left-out", said)
+    return None
+
+
+def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+    """Nodes that are nearly too full; where none is empty enough, those that nearly are."""
+    seen = snapshot.prepared(args, Seen)
+    between = [node for node in seen.measured if node not in seen.under | seen.over]
+    if not seen.under:
+        open_nodes = [node for node in seen.measured if not node.unschedulable]
+        return nearest(open_nodes, seen.measured, seen.bands.low, "threshold", below=False)
+    return nearest(between, seen.measured, seen.bands.high, "target", below=True)
+
+
+PLUGIN = Plugin(
+    name="LowNodeUtilization",
+    args=Args,
+    balance=balance,
+    reads=reads,
+    unfinished_only=True,
+    overlooks=overlooks,
+    near_misses=near_misses,
+    band=band,
+)

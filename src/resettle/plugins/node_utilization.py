@@ -65,8 +65,11 @@ class Balance:
         resources: list[str],
         limits: Mapping[str, float],
         destinations: list[Node],
+        *,
+        tolerations_counted: bool,
     ) -> None:
         self._usage = usage
+        self._tolerations_counted = tolerations_counted
         self.resources = resources
         self._limits = limits
         self._taints = {node.taints for node in destinations}
@@ -96,12 +99,15 @@ class Balance:
     def some_destination_suffers(self, spec: Spec) -> bool:
         """Whether the tolerations match the taints of some destination.
 
-        All taints must be tolerated, the soft ones too, by at least as many tolerations (Q2).
+        Counted as the peer counts, all taints must be tolerated, the soft ones too, by at least as
+        many tolerations.
         """
         known = self._tolerated.get(spec.tolerations)
         if known is None:
             known = self._tolerated[spec.tolerations] = any(
                 len(spec.tolerations) >= len(taints) and all(map(spec.tolerates, taints))
+                if self._tolerations_counted
+                else all(spec.tolerates(taint) for taint in taints if taint.hard)
                 for taints in self._taints
             )
         return known
@@ -153,6 +159,34 @@ class Source:
         allowed = self._allowed
         return any(used > allowed[name] for name, used in self._used.items())
 
+    def use(self) -> Use:
+        """What it uses now, to be tried out."""
+        return Use(dict(self._used), self._allowed)
+
+
+class Use:
+    """What a node would use if some pods left it."""
+
+    def __init__(self, used: dict[str, int], allowed: Mapping[str, int]) -> None:
+        self._used = used
+        self._allowed = allowed
+
+    @property
+    def overfull(self) -> bool:
+        """Whether some resource would be used beyond what is allowed."""
+        return any(used > self._allowed[name] for name, used in self._used.items())
+
+    def relieved_by(self, cost: Mapping[str, int]) -> bool:
+        """Whether a pod uses some of what is used beyond what is allowed."""
+        return any(
+            amount > 0 and self._used[name] > self._allowed[name] for name, amount in cost.items()
+        )
+
+    def shift(self, cost: Mapping[str, int], by: int) -> None:
+        """Lets a pod leave (-1), or come back (1)."""
+        for name, amount in cost.items():
+            self._used[name] += by * amount
+
 
 def move_load(
     sources: Iterable[Source],
@@ -181,7 +215,7 @@ def move_load(
             if not verdict.gone:
                 if verdict.limit is Limit.TOTAL:
                     return LIMIT_REACHED
-                if verdict.limit is Limit.NODE:
+                if verdict.limit in (Limit.NODE, Limit.NODES):
                     break
                 continue
             cost = balance.cost(pod)

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from heapq import nsmallest
 
 from msgspec import Struct
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import selected
-from resettle.framework.verdict import Limit, Stopped
+from resettle.framework.verdict import Limit, Stopped, Unwanted
 from resettle.model.pod import ContainerState, Pod, whole_seconds
 from resettle.model.snapshot import Snapshot
+from resettle.model.spans import spoken
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE
 from resettle.policy.args import Int32, Namespaces, SelectingArgs, Unsigned, one_sided
 from resettle.policy.problem import Problem, did_you_mean
@@ -169,4 +171,50 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     return None
 
 
-PLUGIN = Plugin(name="PodLifeTime", args=Args, deschedule=deschedule)
+def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+    """Which criterion the pod does not meet."""
+    now, limit = snapshot.taken_at, args.max_pod_life_time_seconds
+    if overdue(pod, args, now):
+        return None
+    if limit is not None and not _older(pod, limit, now):
+        return Unwanted("too-young", _compared(pod, limit, now))
+    if args.states and not _in_a_state(pod, args):
+        state = pod.state.reason or pod.state.phase
+        return Unwanted("other-state", f"is {state}, not {' or '.join(args.states)}")
+    if args.conditions and not any(_in_condition(pod, wanted, now) for wanted in args.conditions):
+        return Unwanted("other-condition", "is in none of the `conditions`, or not for long enough")
+    if args.owner_kinds and not _of_kind(pod, args.owner_kinds):
+        kinds = ", ".join(owner.kind for owner in pod.owners) or "nothing"
+        return Unwanted("other-owner", f"is owned by {kinds}, which `ownerKinds` leaves out")
+    return Unwanted("other-exit-code", "no container of it ended with one of the `exitCodes`")
+
+
+def _compared(pod: Pod, limit: int, now: datetime) -> str:
+    if pod.created is None:
+        return "does not say when it was created"
+    most = spoken(timedelta(seconds=limit))
+    return f"is {spoken(pod.age(now))} old, the limit is {most}"
+
+
+def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+    """The oldest pods that are not overdue yet."""
+    limit, now = args.max_pod_life_time_seconds, snapshot.taken_at
+    if limit is None:
+        return
+    pods = (pod for node in snapshot.nodes for pod in snapshot.pods_on(node))
+    young = (
+        pod
+        for pod in selected(args, snapshot, pods)
+        if pod.created is not None and not _older(pod, limit, now)
+    )
+    for pod in nsmallest(3, young, key=Pod.seniority):
+        yield f"{pod.key} {_compared(pod, limit, now)}"
+
+
+PLUGIN = Plugin(
+    name="PodLifeTime",
+    args=Args,
+    deschedule=deschedule,
+    overlooks=overlooks,
+    near_misses=near_misses,
+)

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Limit, Stopped
+from resettle.framework.verdict import Limit, Stopped, Unwanted
 from resettle.model.affinity import NodeTerm
 from resettle.model.fleet import NodeSet
 from resettle.model.pod import Pod, Spec, Template
@@ -109,30 +109,36 @@ def _signature(template: Template) -> Signature:
 def target_nodes(pods: Iterable[Pod], snapshot: Snapshot) -> NodeSet:
     """Nodes that could take one of these copies, as far as labels and taints say."""
     fleet, targets = snapshot.fleet, 0
+    by_spelling = snapshot.semantics.copies_told_by_spelling
     asked: set[object] = set()
     for pod in pods:
-        wish = _wish(pod.spec)
+        wish = _wish(pod.spec, by_spelling)
         if wish in asked:
             continue
         asked.add(wish)
+        demand = pod.spec.demand
+        welcoming = fleet.possibly_welcoming if by_spelling else fleet.welcoming
         open_nodes = (
             snapshot.in_scope
-            & fleet.tolerated_by(pod.spec.tolerations)
-            & fleet.possibly_welcoming(pod.spec.demand, pod.node)
+            & fleet.tolerated_by(demand.tolerations)
+            & welcoming(demand, pod.node)
+            & (fleet.everyone if by_spelling else fleet.schedulable)
         )
         if open_nodes.bit_count() > 1:
             targets |= open_nodes
     return targets
 
 
-def _wish(spec: Spec) -> tuple[object, ...]:
-    """What tells two copies' wishes apart: tolerations in any order, affinity terms in theirs."""
-    terms = spec.required_terms
-    return (
-        frozenset(spec.tolerations),
-        None if terms is None else tuple(term for term, _ in groupby(map(_canonical, terms))),
-        spec.node_selector,
-    )
+def _wish(spec: Spec, by_spelling: bool) -> tuple[object, ...]:
+    """What tells two copies' wishes apart: tolerations, node selector and affinity.
+
+    By their spelling, affinity terms in another order are another wish.
+    """
+    terms: object = None
+    if spec.required_terms is not None:
+        written = map(_canonical, spec.required_terms)
+        terms = tuple(term for term, _ in groupby(written)) if by_spelling else frozenset(written)
+    return (frozenset(spec.tolerations), terms, spec.node_selector)
 
 
 def _canonical(term: NodeTerm) -> tuple[object, ...]:
@@ -156,14 +162,77 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
             surplus = max(0, len(pods) + 1 - share)
             for pod in draft.ordered(pods)[:surplus]:
                 why = f"{len(pods) + 1} copies of {owner} are on {node}, its share is {share}"
-                limit = draft.propose(pod, because=why).limit
+                better = None if draft.semantics.weak_fit else _with_fewer(key, share, snapshot)
+                limit = draft.propose(pod, because=why, onto=better).limit
                 if limit is Limit.TOTAL:
                     return LIMIT_REACHED
-                if limit is Limit.NODE:
+                if limit in (Limit.NODE, Limit.NODES):
                     break
     return None if copies.surplus else NO_COPIES
 
 
+def _with_fewer(key: OwnerKey, share: int, snapshot: Snapshot) -> NodeSet:
+    """Nodes that have fewer copies of an owner than their share, wherever the plan puts them."""
+    population, residents = snapshot.population, snapshot.outlook.residents
+    copies = residents.tally(
+        ("copies", key),
+        (key[0],),
+        lambda template: key in owner_keys(template),
+        population.namespaces.get(key[0], ()),
+    )
+    crowded = 0
+    for node, count in copies.per_node.items():
+        if count >= share:
+            crowded |= snapshot.fleet.only(node)
+    return snapshot.fleet.everyone & ~crowded
+
+
 NO_COPIES = Stopped("no-candidate", "no two pods of one owner that could go share a node")
 
-PLUGIN = Plugin(name="RemoveDuplicates", args=Args, balance=balance)
+
+def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+    """Whether the pod is no copy, the only one on its node, or one of the share of its node."""
+    template = pod.template
+    if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
+        said = f"its namespace {pod.namespace} is left out by `namespaces`"
+        return Unwanted("namespace-left-out", said)
+    if not template.owners:
+        return Unwanted("other-owner", "has no owner whose copies could be counted")
+    if not concerned(args, template):
+        kinds = ", ".join(owner.kind for owner in template.owners)
+        return Unwanted("other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out")
+    copies = _copies_of(template, snapshot)
+    here = sum(copy.node == pod.node for copy in copies)
+    owner = f"{template.owners[0].kind} {template.owners[0].name}"
+    if here < 2:
+        return Unwanted("only-copy", f"is the only copy of {owner} on {pod.node}")
+    places = target_nodes(copies, snapshot).bit_count()
+    if places < 2:
+        return Unwanted("no-place", f"fewer than two nodes could take copies of {owner}")
+    share = -(-len(copies) // places)
+    if here <= share:
+        said = f"{here} copies of {owner} are on {pod.node}, its share is {share}"
+        return Unwanted("fair-share", said)
+    return None
+
+
+def _copies_of(template: Template, snapshot: Snapshot) -> list[Pod]:
+    """Unfinished pods that are copies of the same thing, on nodes in scope."""
+    signature = _signature(template)
+    templates = snapshot.population.namespaces.get(template.namespace, ())
+    return [
+        pod
+        for other in templates
+        if snapshot.population.told(other, _signature) == signature
+        for pod in snapshot.active_of(other)
+        if pod.node in snapshot.names_in_scope
+    ]
+
+
+PLUGIN = Plugin(
+    name="RemoveDuplicates",
+    args=Args,
+    balance=balance,
+    unfinished_only=True,
+    overlooks=overlooks,
+)

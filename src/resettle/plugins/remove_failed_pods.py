@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
+from heapq import nsmallest
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import selected
-from resettle.framework.verdict import Stopped
+from resettle.framework.verdict import Stopped, Unwanted
 from resettle.model.pod import Pod, whole_seconds
 from resettle.model.snapshot import Snapshot
+from resettle.model.spans import spoken
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
 from resettle.policy.args import Int32, SelectingArgs, Unsigned
 
@@ -74,4 +76,52 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     return None if found else NO_CANDIDATE
 
 
-PLUGIN = Plugin(name="RemoveFailedPods", args=Args, deschedule=deschedule)
+def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+    """Which criterion the pod does not meet."""
+    now = snapshot.taken_at
+    if failed(pod, args, now):
+        return None
+    if pod.state.phase != "Failed":
+        return Unwanted("other-state", f"is {pod.state.phase or 'in no phase'}, not Failed")
+    if pod.age(now) < _least(args):
+        return Unwanted("too-young", _compared(pod, args, now))
+    if pod.template.owned_by(args.exclude_owner_kinds):
+        kinds = ", ".join(owner.kind for owner in pod.owners)
+        return Unwanted("other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out")
+    if args.reasons and not set(args.reasons) & set(_reasons(pod, args)):
+        given = ", ".join(dict.fromkeys(_reasons(pod, args))) or "no reason"
+        return Unwanted("other-reason", f"failed with {given}, which is not among the `reasons`")
+    return Unwanted("other-exit-code", "no container of it ended with one of the `exitCodes`")
+
+
+def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+    """The oldest failed pods that have not been seen for long enough yet."""
+    now, least = snapshot.taken_at, _least(args)
+    states = snapshot.population.states
+    fresh = [
+        pod
+        for state, pods in states.items()
+        if state.phase == "Failed"
+        for pod in selected(args, snapshot, pods)
+        if pod.age(now) < least and pod.node in snapshot.names_in_scope
+    ]
+    for pod in nsmallest(3, fresh, key=lambda pod: (pod.seniority(), pod.key)):
+        yield f"{pod.key} {_compared(pod, args, now)}"
+
+
+def _least(args: Args) -> timedelta:
+    least = args.min_pod_lifetime_seconds
+    return timedelta(seconds=DEFAULT_LIFETIME_SECONDS if least is None else least)
+
+
+def _compared(pod: Pod, args: Args, now: datetime) -> str:
+    return f"is {spoken(pod.age(now))} old, it takes {spoken(_least(args))}"
+
+
+PLUGIN = Plugin(
+    name="RemoveFailedPods",
+    args=Args,
+    deschedule=deschedule,
+    overlooks=overlooks,
+    near_misses=near_misses,
+)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import nsmallest
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import selected
-from resettle.framework.verdict import Stopped
+from resettle.framework.verdict import Stopped, Unwanted
 from resettle.model.pod import Pod, State
 from resettle.model.snapshot import Snapshot
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
@@ -79,4 +80,38 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     return None if found else NO_CANDIDATE
 
 
-PLUGIN = Plugin(name="RemovePodsHavingTooManyRestarts", args=Args, deschedule=deschedule)
+def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+    """How far the pod is from the threshold, or in which state it is instead."""
+    if restarts_too_often(pod.state, args):
+        return None
+    if restarts(pod.state, args) < args.pod_restart_threshold:
+        return Unwanted("few-restarts", _compared(pod.state, args))
+    return Unwanted("other-state", f"is {pod.state.phase}, not {' or '.join(args.states)}")
+
+
+def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+    """The pods with the most restarts below the threshold."""
+    settled = [
+        pod
+        for state, pods in snapshot.population.states.items()
+        if 0 < restarts(state, args) < args.pod_restart_threshold
+        for pod in selected(args, snapshot, pods)
+        if pod.node in snapshot.names_in_scope
+    ]
+    for pod in nsmallest(3, settled, key=lambda pod: (-restarts(pod.state, args), pod.key)):
+        yield f"{pod.key} {_compared(pod.state, args)}"
+
+
+def _compared(state: State, args: Args) -> str:
+    count, most = restarts(state, args), args.pod_restart_threshold
+    times = "once" if count == 1 else f"{count} times"
+    return f"has {f'restarted {times}' if count else 'never restarted'}, the threshold is {most}"
+
+
+PLUGIN = Plugin(
+    name="RemovePodsHavingTooManyRestarts",
+    args=Args,
+    deschedule=deschedule,
+    overlooks=overlooks,
+    near_misses=near_misses,
+)

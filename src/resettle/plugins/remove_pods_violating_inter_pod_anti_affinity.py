@@ -1,26 +1,37 @@
 """RemovePodsViolatingInterPodAntiAffinity: evict pods too near to those they keep away from.
 
-The pod that states the rule goes, the least important of a node first. Neighbours are counted per
-selector and node, so a pod's question is a lookup, not a walk over the namespace.
+As the peer does it, the pod that states the rule goes, the least important of a node first.
+Improved, a conflict is seen from both sides and over the whole domain, the less important side
+goes, and nobody goes whose neighbours have all left. Neighbours are counted, never compared in
+pairs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import Selection
-from resettle.framework.verdict import Limit, Stopped
+from resettle.framework.verdict import Limit, Stopped, Unwanted
 from resettle.model.affinity import PodTerm
+from resettle.model.fleet import NodeSet
 from resettle.model.node import Node
-from resettle.model.pod import Pod, Template, by_priority
+from resettle.model.pod import Pod, Template, by_lot, by_priority
 from resettle.model.selector import Selector
 from resettle.model.snapshot import Snapshot
+from resettle.plugins.quarrels import Quarrel, Quarrels
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE
 from resettle.policy.args import SelectingArgs
+from resettle.policy.ours import Ours
 
-Args = SelectingArgs
+
+class Args(SelectingArgs, frozen=True, kw_only=True):
+    """Arguments of RemovePodsViolatingInterPodAntiAffinity."""
+
+    include_preferred: Ours[bool] = False
+    """Whether anti-affinity that is only preferred counts too."""
 
 
 class Neighbourhood:
@@ -101,6 +112,13 @@ class Neighbourhood:
 
 
 def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+    """Proposes pods until no two are nearer to each other than one of them allows."""
+    if draft.semantics.one_sided_anti_affinity:
+        return send_away_who_states(args, snapshot, draft)
+    return part_neighbours(args, snapshot, draft)
+
+
+def send_away_who_states(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes on each node the pods whose own rule is broken, least important first."""
     neighbourhood = Neighbourhood(args, snapshot)
     found = False
@@ -115,7 +133,7 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
                 neighbourhood.forget(pod)
             elif verdict.limit is Limit.TOTAL:
                 return LIMIT_REACHED
-            elif verdict.limit is Limit.NODE:
+            elif verdict.limit in (Limit.NODE, Limit.NODES):
                 break
     return None if found else NO_CANDIDATE
 
@@ -125,4 +143,109 @@ def _because(term: PodTerm, node: Node) -> str:
     return f"a pod it keeps away from shares its {term.topology_key} ({where})"
 
 
-PLUGIN = Plugin(name="RemovePodsViolatingInterPodAntiAffinity", args=Args, deschedule=deschedule)
+# -- improved: both sides, whole domains ----------------------------------------------------------
+
+
+def part_neighbours(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+    """Proposes the pods whose going ends every quarrel that can be ended."""
+    selection = snapshot.prepared(args, Selection)
+    found = False
+    refused: set[Pod] = set()
+    full: set[str] = set()
+    while True:
+        quarrels = Quarrels(_quarrels(args, snapshot, draft))
+        found = found or any(True for _ in quarrels.pods)
+        candidates = [
+            pod
+            for pod in draft.ordered(draft.walked(sorted(quarrels.pods, key=by_lot)), by_priority)
+            if pod in selection
+            and pod not in refused
+            and pod.node not in full
+            and not draft.terminating(pod)
+        ]
+        movable = [
+            pod for pod in candidates if not draft.objection(pod, _apart(pod, args, snapshot))
+        ]
+        moved = False
+        for pod in quarrels.leaving(movable):
+            better = _apart(pod, args, snapshot)
+            verdict = draft.propose(pod, because=quarrels.why(pod), onto=better)
+            moved = moved or verdict.admitted
+            if verdict.limit is Limit.TOTAL:
+                return LIMIT_REACHED
+            if verdict.limit in (Limit.NODE, Limit.NODES):
+                full.add(pod.node)
+            elif not verdict.gone:
+                refused.add(pod)
+        if not moved:
+            break
+    for pod in candidates:
+        better = _apart(pod, args, snapshot)
+        # Proposed only to be refused, so that the plan tells why the quarrel goes on.
+        if draft.objection(pod, better):
+            draft.propose(pod, because=quarrels.why(pod), onto=better)
+    return None if found else NO_CANDIDATE
+
+
+def _quarrels(args: Args, snapshot: Snapshot, draft: Draft) -> Iterator[Quarrel]:
+    """Every rule and domain in which one who states it and one it is about are together."""
+    neighbours, fleet = snapshot.outlook.neighbours, snapshot.fleet
+    for wish, templates in neighbours.stated(preferred=args.include_preferred).items():
+        values = fleet.values_of(wish.topology_key)
+        stating = _by_domain(templates, values, snapshot, draft)
+        if not stating:
+            continue
+        meant = _by_domain(neighbours.templates_meant(wish), values, snapshot, draft)
+        for where in sorted(stating.keys() & meant.keys()):
+            if len(stating[where] | meant[where]) > 1:
+                why = f"anti-affinity parts pods of one {wish.topology_key} ({where})"
+                yield Quarrel(why, stating[where], meant[where])
+
+
+def _by_domain(
+    templates: Iterable[Template], values: dict[str, str], snapshot: Snapshot, draft: Draft
+) -> dict[str, set[Pod]]:
+    home, scope = snapshot.outlook.residents.home, snapshot.names_in_scope
+    found: dict[str, set[Pod]] = {}
+    for template in templates:
+        for pod in snapshot.active_of(template):
+            node = home(pod)
+            if node in scope and node in values and not pod.terminating:
+                found.setdefault(values[node], set()).add(pod)
+    return found
+
+
+def _apart(pod: Pod, args: Args, snapshot: Snapshot) -> NodeSet | None:
+    """Nodes where what the pod merely prefers is met too; None where that is not asked."""
+    if not args.include_preferred:
+        return None
+    neighbours, home = snapshot.outlook.neighbours, snapshot.outlook.residents.home(pod)
+    nodes = snapshot.fleet.everyone
+    for _, wish in neighbours.preferred_away(pod.template):
+        domains = neighbours.meant(wish).over(wish.topology_key)
+        nodes &= ~domains.occupied_without(home) & ~domains.around(home)
+    return nodes
+
+
+def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+    """Whether the pod states no rule, or nobody is near that breaks one."""
+    if snapshot.semantics.one_sided_anti_affinity:
+        if not pod.spec.anti_affinity:
+            return Unwanted("no-rule", "states no anti-affinity of its own")
+        if snapshot.prepared(args, Neighbourhood).violated(pod):
+            return None
+        return Unwanted("satisfied", "no pod that it keeps away from is near it")
+    neighbours = snapshot.outlook.neighbours
+    here = snapshot.fleet.only(pod.node)
+    if not here & neighbours.own_rules(pod) or not here & neighbours.rules_of_others(pod):
+        return None
+    return Unwanted("satisfied", "no pod is near that it keeps away from, or that wants it away")
+
+
+PLUGIN = Plugin(
+    name="RemovePodsViolatingInterPodAntiAffinity",
+    args=Args,
+    deschedule=deschedule,
+    unfinished_only=True,
+    overlooks=overlooks,
+)

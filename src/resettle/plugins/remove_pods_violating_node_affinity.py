@@ -10,9 +10,10 @@ from itertools import groupby
 from typing import NamedTuple
 
 from resettle.framework.draft import Draft
+from resettle.framework.nowhere import in_full
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import selected
-from resettle.framework.verdict import Stopped
+from resettle.framework.verdict import Refusal, Stopped, Unwanted
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.pod import Pod, Spec
 from resettle.model.semantics import Semantics
@@ -40,7 +41,14 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
             )
 
 
-Reasons = dict[Pod, str]
+class Reason(NamedTuple):
+    """Why a pod should go, and which nodes would be better for it."""
+
+    says: str
+    onto: NodeSet
+
+
+Reasons = dict[Pod, Reason]
 
 
 def states_requirements(spec: Spec) -> bool:
@@ -60,9 +68,9 @@ def misplaced(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons:
     """Pods of one spec whose node is not one that their required affinity allows."""
     fleet = snapshot.fleet
     return {
-        pod: f"{pod.node} does not satisfy its required node affinity"
+        pod: Reason(f"{pod.node} does not satisfy its required node affinity", welcoming)
         for pod in pods
-        if not fleet.only(pod.node) & fleet.welcoming(spec.demand, pod.node)
+        if not fleet.only(pod.node) & (welcoming := fleet.welcoming(spec.demand, pod.node))
     }
 
 
@@ -77,7 +85,8 @@ def better_elsewhere(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons
             here = snapshot.fleet.only(pod.node)
             own = sum(weight for weight, nodes in parts if nodes & here)
             if best > own:
-                reasons[pod] = f"prefers another node (weight {best}) to {pod.node} (weight {own})"
+                says = f"prefers another node (weight {best}) to {pod.node} (weight {own})"
+                reasons[pod] = Reason(says, heavier(parts, snapshot.fleet.everyone, own))
     return reasons
 
 
@@ -93,6 +102,16 @@ def heaviest(parts: list[tuple[int, NodeSet]], among: NodeSet) -> int:
     (weight, nodes), rest = parts[0], parts[1:]
     without = heaviest(rest, among & ~nodes)
     return max(without, weight + heaviest(rest, among & nodes)) if among & nodes else without
+
+
+def heavier(parts: list[tuple[int, NodeSet]], among: NodeSet, than: int) -> NodeSet:
+    """Nodes of the set whose weights add up to more than this."""
+    if not among:
+        return 0
+    if not parts:
+        return among if than < 0 else 0
+    (weight, nodes), rest = parts[0], parts[1:]
+    return heavier(rest, among & nodes, than - weight) | heavier(rest, among & ~nodes, than)
 
 
 class Question(NamedTuple):
@@ -124,16 +143,23 @@ def _sweep(question: Question, args: Args, snapshot: Snapshot, draft: Draft) -> 
         if question.worth_asking(template.spec):
             pods = selected(args, snapshot, snapshot.active_of(template))
             reasons |= question.unhappy(template.spec, pods, snapshot)
+    anywhere = draft.semantics.preference_beyond_reach
     found = False
     for _, pods in snapshot.in_turn(reasons):
         movable = [
             pod
             for pod in draft.walked(pods)
             if (not draft.terminating(pod) or draft.may_leave(pod))
-            and snapshot.fit.anywhere(pod, snapshot.in_scope)
+            and (not draft.semantics.weak_fit or snapshot.fit.anywhere(pod, snapshot.in_scope))
         ]
         found = found or bool(movable)
-        if propose_in_turn(draft, draft.ordered(movable), reasons.__getitem__) is Next.NOTHING:
+        outcome = propose_in_turn(
+            draft,
+            draft.ordered(movable),
+            lambda pod: reasons[pod].says,
+            onto=None if anywhere else lambda pod: reasons[pod].onto,
+        )
+        if outcome is Next.NOTHING:
             return LIMIT_REACHED
     return None if found else NO_CANDIDATE
 
@@ -145,6 +171,43 @@ def cautions(args: Args, semantics: Semantics) -> Iterator[str]:
             yield f"`{kind}` is no type of node affinity and looks for nothing"
 
 
+def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+    """Whether the pod states nothing that counts, is where it wants to be, or has nowhere to go."""
+    questions = [QUESTIONS[kind] for kind in args.node_affinity_type if kind in QUESTIONS]
+    asked = [question for question in questions if question.worth_asking(pod.spec)]
+    if not asked:
+        return Unwanted("no-rule", "states no node affinity of a type that counts here")
+    for question in asked:
+        for reason in question.unhappy(pod.spec, [pod], snapshot).values():
+            return _nowhere(reason, pod, snapshot)
+    return Unwanted("satisfied", f"{pod.node} is what its node affinity asks for")
+
+
+def _nowhere(reason: Reason, pod: Pod, snapshot: Snapshot) -> Unwanted | None:
+    if not snapshot.semantics.weak_fit or snapshot.fit.anywhere(pod, snapshot.in_scope):
+        return None
+    refusal = in_full(Refusal("no-node-fits", "no node takes it"), pod, snapshot, snapshot.in_scope)
+    return Unwanted(refusal.code, f"{reason.says}, but {refusal.sentence}")
+
+
+def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+    """Pods that would be better placed but that no node takes."""
+    for template in snapshot.population.templates:
+        if template.spec.required_terms is None and not template.spec.preferred_terms:
+            continue
+        for pod in selected(args, snapshot, snapshot.active_of(template)):
+            if pod.node in snapshot.names_in_scope:
+                unwanted = overlooks(args, snapshot, pod)
+                if unwanted and unwanted.code == "no-node-fits":
+                    yield f"{pod.key}: {unwanted.says}"
+
+
 PLUGIN = Plugin(
-    name="RemovePodsViolatingNodeAffinity", args=Args, deschedule=deschedule, cautions=cautions
+    name="RemovePodsViolatingNodeAffinity",
+    args=Args,
+    deschedule=deschedule,
+    cautions=cautions,
+    unfinished_only=True,
+    overlooks=overlooks,
+    near_misses=near_misses,
 )

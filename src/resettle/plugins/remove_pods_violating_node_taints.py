@@ -1,22 +1,34 @@
 """RemovePodsViolatingNodeTaints: evict pods that do not tolerate a taint of their node.
 
-NoExecute taints are never looked at: Kubernetes itself removes pods for those.
+NoExecute taints are never looked at: Kubernetes itself removes pods for those. With safe defaults a
+taint of a node's life cycle counts only where it is named, and a young one not yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import cache
+from typing import NamedTuple
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import selected
-from resettle.framework.verdict import Stopped
+from resettle.framework.verdict import Stopped, Unwanted
+from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Node
-from resettle.model.pod import Spec
+from resettle.model.pod import Pod, Spec
+from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
+from resettle.model.spans import spoken
 from resettle.model.taint import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
+from resettle.plugins.lifecycle_taints import of_lifecycle
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
-from resettle.policy.args import SelectingArgs
+from resettle.plugins.taint_ages import FirstMet, TaintAges
+from resettle.policy.args import Duration, SelectingArgs, parse_duration
+from resettle.policy.defaults import MIN_TAINT_AGE
+from resettle.policy.ours import Ours
 from resettle.policy.problem import Problem
 
 
@@ -27,6 +39,8 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
     excluded_taints: tuple[str, ...] = ()
     included_taints: tuple[str, ...] | None = None
     """Absent means every taint, an empty list none."""
+    min_taint_age: Ours[Duration | None] = None
+    """For how long a taint must have been there before it counts."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
@@ -49,6 +63,20 @@ def counts(taint: Taint, args: Args) -> bool:
     return args.included_taints is None or _listed(taint, args.included_taints)
 
 
+def patience(args: Args, semantics: Semantics) -> timedelta:
+    """How old a taint must be to count: as written, else as the semantics would have it."""
+    if args.min_taint_age is not None:
+        return parse_duration(args.min_taint_age)
+    return timedelta() if semantics.permissive_defaults else parse_duration(MIN_TAINT_AGE)
+
+
+def left_alone(taint: Taint, args: Args, semantics: Semantics) -> bool:
+    """Whether the taint is one of a node's life cycle that the policy does not name."""
+    if semantics.permissive_defaults or not of_lifecycle(taint.key):
+        return False
+    return not _listed(taint, args.included_taints or ())
+
+
 def _listed(taint: Taint, entries: tuple[str, ...]) -> bool:
     if taint.key in entries:
         return True
@@ -60,20 +88,91 @@ def first_untolerated(spec: Spec, taints: list[Taint]) -> Taint | None:
     return next((taint for taint in taints if not spec.tolerates(taint)), None)
 
 
+def untainted(spec: Spec, args: Args, fleet: Fleet) -> NodeSet:
+    """Nodes without any taint that could count and that the pod does not tolerate."""
+    nodes = fleet.everyone
+    for taint, carriers in fleet.tainted.items():
+        if counts(taint, args) and not spec.tolerates(taint):
+            nodes &= ~carriers
+    return nodes
+
+
+class Ignored(NamedTuple):
+    """A taint that would count but is passed over."""
+
+    kind: str
+    says: str
+
+
+class InForce:
+    """Which taints of a node the plugin goes by, and which it passes over."""
+
+    def __init__(self, args: Args, snapshot: Snapshot, known: FirstMet | None = None) -> None:
+        self._args = args
+        self._semantics = snapshot.semantics
+        self._least = patience(args, snapshot.semantics)
+        self._ages = TaintAges(snapshot, known) if self._least > timedelta() else None
+
+    @property
+    def memory(self) -> FirstMet | None:
+        """What the next cycle must know to tell how old a taint is."""
+        return self._ages.first_met if self._ages else None
+
+    def on(self, node: Node) -> list[Taint]:
+        """The taints of the node that count."""
+        named = [taint for taint in node.taints if counts(taint, self._args)]
+        return [taint for taint in named if not self._ignored(taint, node)]
+
+    def ignored_on(self, node: Node) -> Iterator[tuple[Taint, Ignored]]:
+        """The taints of the node that would count without safe defaults, and why they do not."""
+        for taint in node.taints:
+            if counts(taint, self._args) and (why := self._ignored(taint, node)):
+                yield taint, why
+
+    def _ignored(self, taint: Taint, node: Node) -> Ignored | None:
+        if left_alone(taint, self._args, self._semantics):
+            return OF_LIFECYCLE
+        age = self._ages.of(taint, node) if self._ages else None
+        if age is None or age >= self._least:
+            return None
+        return Ignored(YOUNG, f"it is {spoken(age)} old, `minTaintAge` is {spoken(self._least)}")
+
+
 def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes on each node the pods that one of its taints does not suffer."""
+    in_force = InForce(args, snapshot, draft.recall())
+    draft.remember(in_force.memory)
+    better = cache(lambda spec: untainted(spec, args, snapshot.fleet))
+    ignored: Counter[str] = Counter()
     found = False
     for node in snapshot.nodes:
-        taints = [taint for taint in node.taints if counts(taint, args)]
+        for taint, why in in_force.ignored_on(node):
+            ignored[why.kind] += 1
+            draft.note(node, "taint-ignored", f"its taint {taint} does not count: {why.says}")
+        taints = in_force.on(node)
         if not taints:
             continue
         found = True
-        if _sweep(node, taints, args, snapshot, draft) is Next.NOTHING:
+        if _sweep(node, taints, args, snapshot, draft, better) is Next.NOTHING:
             return LIMIT_REACHED
-    return None if found else NO_TAINT
+    return None if found else _nothing_counts(ignored)
 
 
-def _sweep(node: Node, taints: list[Taint], args: Args, snapshot: Snapshot, draft: Draft) -> Next:
+def _nothing_counts(ignored: Counter[str]) -> Stopped:
+    if not ignored:
+        return NO_TAINT
+    parts = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
+    return Stopped("taints-ignored", f"no node carries a taint that counts here; ignored: {parts}")
+
+
+def _sweep(
+    node: Node,
+    taints: list[Taint],
+    args: Args,
+    snapshot: Snapshot,
+    draft: Draft,
+    better: Callable[[Spec], NodeSet],
+) -> Next:
     offending: dict[Spec, Taint | None] = {}
     candidates = []
     for pod in draft.walked(selected(args, snapshot, snapshot.active_on(node))):
@@ -85,9 +184,52 @@ def _sweep(node: Node, taints: list[Taint], args: Args, snapshot: Snapshot, draf
         draft,
         draft.ordered(candidates),
         lambda pod: f"does not tolerate the taint {offending[pod.spec]} of {node.name}",
+        onto=None if draft.semantics.moves_without_gain else lambda pod: better(pod.spec),
     )
 
 
+YOUNG = "younger than `minTaintAge`"
+OF_LIFECYCLE = Ignored(
+    "of the life cycle of nodes",
+    "it tells of the life cycle of the node; name it in `includedTaints` to have it count",
+)
 NO_TAINT = Stopped(NO_CANDIDATE.code, "no node carries a taint that counts here")
 
-PLUGIN = Plugin(name="RemovePodsViolatingNodeTaints", args=Args, deschedule=deschedule)
+
+def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+    """Whether no taint of the node counts, or the pod tolerates those that do."""
+    node = snapshot.fleet.get(pod.node)
+    if node is None:
+        return None
+    in_force = snapshot.prepared(args, InForce)
+    taints = in_force.on(node)
+    if first_untolerated(pod.spec, taints):
+        return None
+    if taints:
+        return Unwanted("tolerates", f"tolerates every taint of {pod.node} that counts")
+    for taint, why in in_force.ignored_on(node):
+        said = f"the taint {taint} of {pod.node} is passed over: {why.says}"
+        return Unwanted("taint-ignored", said)
+    return Unwanted("no-taint", f"{pod.node} has no taint that counts")
+
+
+def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+    """Nodes with a taint that would count if the arguments were a little wider."""
+    in_force = snapshot.prepared(args, InForce)
+    for node in snapshot.nodes:
+        for taint, why in in_force.ignored_on(node):
+            yield f"{node.name} has the taint {taint}, which is passed over: {why.says}"
+        for taint in node.taints:
+            if taint.effect in (NO_SCHEDULE, PREFER_NO_SCHEDULE) and not counts(taint, args):
+                yield f"{node.name} has the taint {taint}, which does not count here"
+
+
+PLUGIN = Plugin(
+    name="RemovePodsViolatingNodeTaints",
+    args=Args,
+    deschedule=deschedule,
+    reads=lambda args: frozenset({"history"}),
+    unfinished_only=True,
+    overlooks=overlooks,
+    near_misses=near_misses,
+)

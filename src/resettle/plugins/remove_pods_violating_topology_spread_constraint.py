@@ -1,7 +1,8 @@
 """RemovePodsViolatingTopologySpreadConstraint: even out what has become lopsided over a topology.
 
-Each constraint is solved for itself: pods are taken from the largest domains, as many as bring the
-smallest up to the average, until no two domains differ by more than `maxSkew`.
+As the peer does it, each constraint is solved for itself: pods are taken from the largest domains,
+as many as bring the smallest up to the average, until no two differ by more than `maxSkew`.
+Improved, all constraints of a pod are solved together (`levelling`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from typing import NamedTuple
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import selected
-from resettle.framework.verdict import Limit, Stopped
+from resettle.framework.verdict import Limit, Stopped, Unwanted
 from resettle.model.affinity import NodeTerm, SpreadConstraint
+from resettle.model.evenness import Rule as Evenly
 from resettle.model.fleet import NodeSet
 from resettle.model.pod import Pod, Template
 from resettle.model.selector import Requirement, Selector
 from resettle.model.snapshot import Snapshot
 from resettle.model.taint import Toleration
+from resettle.plugins.levelling import Levelling
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE
 from resettle.policy.args import SelectingArgs
 from resettle.policy.problem import Problem, did_you_mean
@@ -97,13 +100,26 @@ class Pool:
         pods = self._free.get(template)
         if pods is None:
             snapshot, draft = self._snapshot, self._draft
-            active = selected(self._args, snapshot, snapshot.active_of(template))
+            active = snapshot.active_of(template)
+            if draft.semantics.spread_sees_only_evictable:
+                active = list(filter(draft.may_leave, selected(self._args, snapshot, active)))
             pods = self._free[template] = [
-                pod
-                for pod in draft.walked(active)
-                if pod.node in snapshot.names_in_scope and draft.may_leave(pod)
+                pod for pod in draft.walked(active) if pod.node in snapshot.names_in_scope
             ]
         return pods
+
+    def may_go(self, pod: Pod, rule: Rule) -> bool:
+        """Whether the pod, which counts, may also be sent away for the rule."""
+        habits = self._draft.semantics
+        if not habits.spread_sees_only_evictable and not (
+            selected(self._args, self._snapshot, (pod,)) and self._draft.may_leave(pod)
+        ):
+            return False
+        return habits.spread_moves_strangers or any(
+            rule_of(constraint, constraint.selector, pod) == rule
+            for constraint in pod.spec.spread
+            if constraint.selector is not None
+        )
 
     def rules(self, actions: tuple[str, ...]) -> Iterator[tuple[Rule, Pod]]:
         """Each distinct rule its pods state, with a pod that states it."""
@@ -135,9 +151,10 @@ class Chooser:
     Domains without pods are many where each node is one, and all alike: they are only counted.
     """
 
-    def __init__(self, rule: Rule, stated_by: Pod, snapshot: Snapshot) -> None:
+    def __init__(self, rule: Rule, stated_by: Pod, snapshot: Snapshot, pool: Pool) -> None:
         self._rule = rule
         self._snapshot = snapshot
+        self._pool = pool
         self._fits: dict[Pod, bool] = {}
         self._receivers: NodeSet = 0
         fleet = snapshot.fleet
@@ -161,13 +178,13 @@ class Chooser:
         self._receivers = self._below(found, ideal)
         chosen: list[Pod] = []
         low, high = 0, empty + len(domains) - 1
-        giver = sorted(domains[-1], key=reluctance)
+        giver = sorted(domains[-1], key=self._reluctance)
         taken = 0 if empty else len(domains[0])
         touched = False
         while low < high:
             if len(giver) <= ideal:
                 high -= 1
-                giver = sorted(domains[high - empty], key=reluctance) if high >= empty else []
+                giver = sorted(domains[high - empty], key=self._reluctance) if high >= empty else []
                 if len(giver) <= ideal:
                     break
             count = moves_between(len(giver), taken, ideal, skew)
@@ -177,8 +194,12 @@ class Chooser:
                 low, touched = low + 1, False
                 taken = 0 if low < empty else len(domains[low - empty])
                 continue
-            giver.sort(key=self._fits_a_receiver)
-            chosen += (pod for pod in giver[-count:] if not must_fit or self._fits_a_receiver(pod))
+            giver.sort(key=lambda pod: (self._may_go(pod), self._fits_a_receiver(pod)))
+            chosen += (
+                pod
+                for pod in giver[-count:]
+                if self._may_go(pod) and (not must_fit or self._fits_a_receiver(pod))
+            )
             # The books are kept as if all had moved, be it only so that the loop ends.
             del giver[-count:]
             taken, touched = taken + count, True
@@ -202,6 +223,12 @@ class Chooser:
                 nodes &= ~fleet.domains(key)[value]
         return nodes
 
+    def _reluctance(self, pod: Pod) -> tuple[bool, bool, int]:
+        return reluctance(pod, self._snapshot.semantics.important_pods_spread_first)
+
+    def _may_go(self, pod: Pod) -> bool:
+        return self._pool.may_go(pod, self._rule)
+
     def _fits_a_receiver(self, pod: Pod) -> bool:
         fits = self._fits.get(pod)
         if fits is None:
@@ -209,11 +236,12 @@ class Chooser:
         return fits
 
 
-def reluctance(pod: Pod) -> tuple[bool, bool, int]:
+def reluctance(pod: Pod, important_first: bool) -> tuple[bool, bool, int]:
     """Sorts those that should rather stay to the front; pods are taken from the end."""
     spec = pod.spec
     tied = spec.node_selector is not None or spec.has_node_affinity
-    return (not tied, spec.priority is not None, spec.priority or 0)
+    ranked, priority = spec.priority is not None, spec.priority or 0
+    return (not tied, ranked, priority) if important_first else (not tied, not ranked, -priority)
 
 
 def moves_between(high: int, low: int, ideal: float, max_skew: int) -> int:
@@ -225,8 +253,23 @@ def moves_between(high: int, low: int, ideal: float, max_skew: int) -> int:
 
 
 def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
-    """Proposes the pods that every rule of every namespace wants to leave."""
+    """Proposes pods until they lie as evenly as the constraints ask, as far as that can be."""
     actions = args.constraints or ACTIONS[:1]
+    if draft.semantics.spread_rule_by_rule:
+        return rule_by_rule(args, actions, snapshot, draft)
+    levelling = Levelling(args, actions, snapshot, draft)
+    levelling.run()
+    if levelling.limit_reached:
+        return LIMIT_REACHED
+    if levelling.violated:
+        return None
+    return BALANCED if levelling.rules else NO_RULE
+
+
+def rule_by_rule(
+    args: Args, actions: tuple[str, ...], snapshot: Snapshot, draft: Draft
+) -> Stopped | None:
+    """Proposes the pods that every rule of every namespace wants to leave."""
     must_fit = args.topology_balance_node_fit is not False
     reasons: dict[Pod, str] = {}
     stated = False
@@ -234,7 +277,7 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
         pool = Pool(namespace, args, snapshot, draft)
         for rule, stated_by in pool.rules(actions):
             stated = True
-            chooser = Chooser(rule, stated_by, snapshot)
+            chooser = Chooser(rule, stated_by, snapshot, pool)
             for pod in chooser.leaving(pool.matching(rule.selector), must_fit=must_fit):
                 reasons.setdefault(
                     pod,
@@ -247,7 +290,7 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
         limit = draft.propose(pod, because=reasons[pod]).limit
         if limit is Limit.TOTAL:
             return LIMIT_REACHED
-        if limit is Limit.NODE:
+        if limit in (Limit.NODE, Limit.NODES):
             full_nodes.add(pod.node)
     if reasons:
         return None
@@ -269,4 +312,61 @@ def _namespaces(actions: tuple[str, ...], snapshot: Snapshot) -> list[str]:
 NO_RULE = Stopped(NO_CANDIDATE.code, "no pod that could go states a constraint that counts here")
 BALANCED = Stopped("balanced", "no constraint is violated, or nothing that could go would mend it")
 
-PLUGIN = Plugin(name="RemovePodsViolatingTopologySpreadConstraint", args=Args, balance=balance)
+
+def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+    """Whether no constraint is about the pod, or its domain has no more than others."""
+    evenness = snapshot.outlook.evenness
+    rules = [rule for rule in _rules_about(pod, snapshot) if _in_force(rule, args)]
+    if not rules:
+        return Unwanted("no-rule", "no constraint that counts here is about it")
+    for rule in rules:
+        there = evenness.domains(rule).counted_at(pod.node)
+        if there is not None and there - evenness.floor(rule) > rule.max_skew:
+            return None
+    return Unwanted("satisfied", "no constraint about it is violated where it is")
+
+
+def _rules_about(pod: Pod, snapshot: Snapshot) -> Iterable[Evenly]:
+    """The constraints the pod states, and where strangers are moved, those of others about it."""
+    evenness = snapshot.outlook.evenness
+    if not snapshot.semantics.spread_moves_strangers:
+        return evenness.stated_by(pod)
+    return {
+        rule: None
+        for template in snapshot.population.namespaces.get(pod.namespace, ())
+        for rule in evenness.rules_of(template)
+        if evenness.counts(rule, pod.template)
+    }
+
+
+def _in_force(rule: Evenly, args: Args) -> bool:
+    return ACTIONS[0 if rule.hard else 1] in (args.constraints or ACTIONS[:1])
+
+
+def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+    """Constraints that hold, but only just."""
+    evenness = snapshot.outlook.evenness
+    stated = {
+        rule: template
+        for templates in snapshot.population.namespaces.values()
+        for template in templates
+        if snapshot.active_of(template)
+        for rule in evenness.rules_of(template)
+        if _in_force(rule, args)
+    }
+    for rule, template in stated.items():
+        if evenness.skew(rule) == rule.max_skew:
+            yield (
+                f"pods like {snapshot.active_of(template)[0].key} differ by {rule.max_skew} over "
+                f"{rule.topology_key}, the most their `maxSkew` allows"
+            )
+
+
+PLUGIN = Plugin(
+    name="RemovePodsViolatingTopologySpreadConstraint",
+    args=Args,
+    balance=balance,
+    unfinished_only=True,
+    overlooks=overlooks,
+    near_misses=near_misses,
+)

@@ -7,6 +7,7 @@ from enum import Enum
 
 from resettle.framework.draft import Draft
 from resettle.framework.verdict import Limit, Stopped
+from resettle.model.fleet import NodeSet
 from resettle.model.pod import Pod
 
 NO_CANDIDATE = Stopped("no-candidate", "no pod is one that this plugin looks for")
@@ -20,11 +21,17 @@ class Next(Enum):
     NOTHING = "the plugin is done: the cycle takes no more moves"
 
 
-def propose_in_turn(draft: Draft, pods: Iterable[Pod], because: Callable[[Pod], str]) -> Next:
+def propose_in_turn(
+    draft: Draft,
+    pods: Iterable[Pod],
+    because: Callable[[Pod], str],
+    onto: Callable[[Pod], NodeSet] | None = None,
+) -> Next:
     """Proposes the pods of one node until its limit or the cycle's is reached."""
     for pod in pods:
-        match draft.propose(pod, because=because(pod)).limit:
-            case Limit.NODE:
+        better = onto(pod) if onto else None
+        match draft.propose(pod, because=because(pod), onto=better).limit:
+            case Limit.NODE | Limit.NODES:
                 return Next.NODE
             case Limit.TOTAL:
                 return Next.NOTHING

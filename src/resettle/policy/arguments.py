@@ -25,13 +25,20 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
 def read_args(
-    node: Node | None, plugin: KnownPlugin, path: Path, report: Report, hints: Hints
+    node: Node | None,
+    plugin: KnownPlugin,
+    path: Path,
+    report: Report,
+    hints: Hints,
+    *,
+    improved: bool,
 ) -> Args | None:
     """The arguments written here, checked by types and by the plugin; None when past saving."""
     written: Any = {}
     if node is not None and not is_null(node):
         shape = shape_of(plugin.args)
-        written = Walker(report, hints).struct(node, shape, path, also=_ENVELOPE)
+        walker = Walker(report, hints, improved=improved)
+        written = walker.struct(node, shape, path, also=_ENVELOPE)
         if written is BAD:
             return None
     keys = {field.encode_name for field in shape_of(plugin.args).fields}

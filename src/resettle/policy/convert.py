@@ -1,4 +1,4 @@
-"""A policy written out again as `descheduler/v1alpha2`: an old one converted, a newer one tidied.
+"""A policy written out again in a newer apiVersion: an old one converted, a new one tidied.
 
 Only what differs from the defaults is written, in one order, so that two texts of one policy become
 the same text.
@@ -13,8 +13,8 @@ import yaml
 from msgspec import NODEFAULT, Struct, inspect
 
 from resettle.errors import InputError
-from resettle.policy.document import IMPROVED, KIND, V1ALPHA2, Policy, Profile
-from resettle.policy.known import POINTS
+from resettle.policy.document import IMPROVED, KIND, V1ALPHA2, Profile
+from resettle.policy.known import GUARD, GUARDED_POINTS, POINTS
 from resettle.policy.load import Reading
 from resettle.policy.scalars import bare_meaning
 from resettle.policy.walk import shape_of
@@ -23,25 +23,21 @@ _WRITTEN_APART = {"apiVersion", "kind", "profiles"}
 _LARGEST_PLAIN = 1e15
 
 
-def written(reading: Reading, name: str) -> str:
-    """A policy that was read, as YAML of `descheduler/v1alpha2`."""
-    policy, document = reading
-    if policy.improved:
+def written(reading: Reading, name: str, to: str = V1ALPHA2) -> str:
+    """A policy that was read, as YAML of this apiVersion; `resettle/v1` if it was read as such."""
+    policy, document, version = reading
+    if policy.improved and to != IMPROVED:
         raise InputError(
             f"{name} is a `{IMPROVED}` policy, which `{V1ALPHA2}` has no words for; "
-            f"convert policies of the descheduler, or keep this one as it is"
+            f"convert it with `--to {IMPROVED}`, or keep it as it is"
         )
     top = {key: value for key, value in spare(document).items() if key not in _WRITTEN_APART}
     profiles = [_profile(profile) for profile in policy.profiles]
-    values = {"apiVersion": V1ALPHA2, "kind": KIND, **top, "profiles": profiles}
-    header = f"# Written by `resettle policy convert` from {_origin(policy)}.\n"
+    values = {"apiVersion": to, "kind": KIND, **top, "profiles": profiles}
+    header = f"# Written by `resettle policy convert` from a {version} policy.\n"
     return header + yaml.dump(
         values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
     )
-
-
-def _origin(policy: Policy) -> str:
-    return f"a {policy.api_version} policy"
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
@@ -50,12 +46,17 @@ def _profile(profile: Profile) -> dict[str, Any]:
     for name, args in profile.args.items():
         values = spare(args)
         configs.append({"name": name, "args": values} if values else {"name": name})
-    sets = {
-        point: {"enabled": list(profile.enabled[point])}
-        for point in POINTS
-        if profile.enabled[point]
-    }
+    sets = {point: chosen for point in POINTS if (chosen := _plugin_set(profile, point))}
     return {"name": profile.name, "pluginConfig": configs, "plugins": sets}
+
+
+def _plugin_set(profile: Profile, point: str) -> dict[str, list[str]]:
+    """Who runs at a point; the guard, which would come unasked, is named where it does not run."""
+    names = list(profile.enabled[point])
+    chosen = {"enabled": names} if names else {}
+    if point in GUARDED_POINTS and GUARD not in names:
+        chosen["disabled"] = [GUARD]
+    return chosen
 
 
 def spare(value: Any) -> Any:

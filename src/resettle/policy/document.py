@@ -6,19 +6,21 @@ every apiVersion becomes once it is read, checked and completed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from resettle.model.selector import EVERYTHING, Selector
 from resettle.policy.args import Args, Unsigned
+from resettle.policy.ours import OURS, Ours
 from resettle.policy.problem import Located
 
 V1ALPHA1 = "descheduler/v1alpha1"
 V1ALPHA2 = "descheduler/v1alpha2"
-IMPROVED = "resettle/v1"
+IMPROVED = OURS
 API_VERSIONS = (V1ALPHA1, V1ALPHA2, IMPROVED)
 KIND = "DeschedulerPolicy"
+Share = Annotated[float, Meta(gt=0, le=100, description="a share in percent")]
 
 
 class Document(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -100,6 +102,8 @@ class PolicyDocument(Document, frozen=True, kw_only=True):
     max_no_of_pods_to_evict_per_node: Unsigned | None = None
     max_no_of_pods_to_evict_per_namespace: Unsigned | None = None
     max_no_of_pods_to_evict_total: Unsigned | None = None
+    max_percent_of_pods_to_evict: Ours[Share | None] = None
+    max_percent_of_nodes_to_evict_from: Ours[Share | None] = None
     grace_period_seconds: Unsigned | None = None
     eviction_failure_event_notification: bool = False
     metrics_collector: MetricsCollector = MetricsCollector()
@@ -113,6 +117,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     total: int | None = None
     node: int | None = None
     namespace: int | None = None
+    percent_of_pods: float | None = None
+    """Of all pods; beside `total` the smaller number counts."""
+    percent_of_nodes: float | None = None
+    """Of the nodes in scope: how many of them pods may leave."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct, inspect
 
 from resettle.policy.known import KnownPlugins
+from resettle.policy.ours import OURS, is_ours
 from resettle.policy.problem import Path, dotted
 
 _ARGS = "profiles[].pluginConfig[].args"
@@ -58,6 +59,17 @@ def args_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[
     for key, owners in _argument_owners(plugins).items():
         hints[key] = [Home(_ARGS, f"`{key}` is an argument of {listed(owners)}")]
     return hints
+
+
+def hints_of_ours(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[Home]]:
+    """The keys that only `resettle/v1` has, told to someone who reads an older document."""
+    structs = [document, *(plugin.args for plugin in plugins.values())]
+    return {
+        field.encode_name: [Home("", f"`{field.encode_name}` belongs to `apiVersion: {OURS}`")]
+        for struct in structs
+        for field in _fields(_shape(struct))
+        if is_ours(field.type)
+    }
 
 
 def listed(names: Iterable[str]) -> str:

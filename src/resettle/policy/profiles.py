@@ -68,7 +68,8 @@ class ProfileReader:
                 self.report.error((*at, "name"), self.no_such(config.name), self.meant(config.name))
                 continue
             place = (*at, "args")
-            found = read_args(self.tree.find(place), plugin, place, self.report, self.hints)
+            node, improved = self.tree.find(place), self.improved
+            found = read_args(node, plugin, place, self.report, self.hints, improved=improved)
             if config.name in seen:
                 self.repeated_config(config.name, at)
             elif found is not None:

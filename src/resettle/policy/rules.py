@@ -1,4 +1,4 @@
-"""The rules of a whole document: its node selector and its providers of metrics."""
+"""The rules of a whole document: its node selector, its limits and its providers of metrics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from collections.abc import Callable
 
 from resettle.errors import InputError
 from resettle.model.selector import EVERYTHING, Selector, parse_selector
-from resettle.policy.document import AuthToken, MetricsProvider, PolicyDocument, Prometheus
+from resettle.policy.defaults import PERCENT_OF_NODES, PERCENT_OF_PODS
+from resettle.policy.document import (
+    AuthToken,
+    Limits,
+    MetricsProvider,
+    PolicyDocument,
+    Prometheus,
+)
 from resettle.policy.problem import Path, did_you_mean
 from resettle.policy.report import Report
 
@@ -31,6 +38,24 @@ def node_selector(document: PolicyDocument, report: Report) -> Selector:
     except InputError as error:
         report.error(("nodeSelector",), str(error))
         return EVERYTHING
+
+
+def limits(document: PolicyDocument, *, improved: bool) -> Limits:
+    """The limits of a cycle; in `resettle/v1` shares of the cluster where nothing is written."""
+    total = document.max_no_of_pods_to_evict_total
+    pods = document.max_percent_of_pods_to_evict
+    nodes = document.max_percent_of_nodes_to_evict_from
+    if improved and pods is None and total is None:
+        pods = PERCENT_OF_PODS
+    if improved and nodes is None:
+        nodes = PERCENT_OF_NODES
+    return Limits(
+        total=total,
+        node=document.max_no_of_pods_to_evict_per_node,
+        namespace=document.max_no_of_pods_to_evict_per_namespace,
+        percent_of_pods=pods,
+        percent_of_nodes=nodes,
+    )
 
 
 def metrics_providers(

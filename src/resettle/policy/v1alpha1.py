@@ -232,8 +232,8 @@ def _point_of(name: str, plugins: KnownPlugins) -> str:
 def _guard_args(name: str, params: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of DefaultEvictor; PodLifeTime never asked whether a pod fits elsewhere."""
     args = {key: old[key] for key in _GUARD_SWITCHES if key in old}
-    if params.get("nodeFit") and name != "PodLifeTime":
-        args["nodeFit"] = True
+    if "nodeFit" in params and name != "PodLifeTime":
+        args["nodeFit"] = params["nodeFit"]
     threshold = {}
     if "thresholdPriority" in params:
         threshold["value"] = params["thresholdPriority"]

@@ -16,6 +16,7 @@ from msgspec import Struct, inspect
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from resettle.policy.hints import Hints, way_home
+from resettle.policy.ours import CONVERT, OURS, is_ours
 from resettle.policy.problem import Path, did_you_mean, nearest
 from resettle.policy.report import Report
 from resettle.policy.scalars import KNOWN_TAGS, meaning
@@ -46,11 +47,15 @@ def shape_of(struct: type[Struct]) -> inspect.StructType:
 
 
 class Walker:
-    """Reads nodes for one report; `hints` say where a misplaced key belongs."""
+    """Reads nodes for one report; `hints` say where a misplaced key belongs.
 
-    def __init__(self, report: Report, hints: Hints) -> None:
+    `improved` is whether the document is of `resettle/v1` and may have the keys of its own.
+    """
+
+    def __init__(self, report: Report, hints: Hints, *, improved: bool) -> None:
         self.report = report
         self.hints = hints
+        self.improved = improved
 
     def read(self, node: Node, kind: inspect.Type, path: Path, called: str = "") -> Any:
         """The plain value of a node that should be of this kind, or BAD."""
@@ -58,6 +63,8 @@ class Walker:
             self.report.error(path, f"the tag `{node.tag}` is not understood", "remove the tag")
             return BAD
         match kind:
+            case inspect.Metadata(type=inner) if is_ours(kind):
+                return self.read(node, inner, path, called)
             case inspect.Metadata(type=inner, extra_json_schema=extra):
                 return self.read(node, inner, path, (extra or {}).get("description", called))
             case inspect.UnionType(types=kinds):
@@ -87,6 +94,8 @@ class Walker:
             if field is None:
                 if entry.name not in also:
                     written |= self.unknown_key(entry, fields, path)
+            elif is_ours(field.type) and not self.improved and not is_null(entry.value):
+                self.too_new(entry, at)
             elif not is_null(entry.value):
                 written.add(entry.name)
                 plain = self.read(entry.value, field.type, at)
@@ -213,6 +222,12 @@ class Walker:
                 self.report.error(at, "`<<` merges mappings only", fix, place=place)
                 continue
             yield entry
+
+    def too_new(self, entry: Entry, path: Path) -> None:
+        """Reports a key that policies of the descheduler do not have."""
+        what = f"`{entry.name}` belongs to `apiVersion: {OURS}`"
+        fix = f"remove it, or convert the policy: `{CONVERT}`"
+        self.report.error(path, what, fix, place=place_of(entry.key))
 
     def unknown_key(self, entry: Entry, known: Collection[str], path: Path) -> set[str]:
         """Reports a key that means nothing here; returns the key that was meant, if one is near."""

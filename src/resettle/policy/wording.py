@@ -86,10 +86,9 @@ def fix_for(node: Node, kind: inspect.Type) -> str:
 def number_range(kind: inspect.IntType | inspect.FloatType) -> str:
     """The numbers a type takes: `a whole number from 0 to 100`."""
     name = expected(kind)
-    if kind.gt is not None and kind.le is None and kind.lt is None:
-        return f"{name} above {kind.gt}"
-    low = kind.ge if kind.ge is not None else kind.gt
-    high = kind.le if kind.le is not None else kind.lt
+    low, high = kind.ge, kind.le if kind.le is not None else kind.lt
+    if kind.gt is not None:
+        return f"{name} above {kind.gt}" + (f" and up to {high}" if high is not None else "")
     if low is not None and high is not None:
         return f"{name} from {low} to {high}"
     if low is not None:

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from msgspec import structs
+
 from resettle.cluster.dump import Dump
 from resettle.framework.descheduler import assembled
 from resettle.framework.plan import Plan
 from resettle.framework.plugin import Kind, Plugin
 from resettle.framework.registry import Registry, default_registry
+from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.testing.objects import NOW, NodeBuilder, Object
@@ -82,11 +85,13 @@ def plan(
     history: Mapping[tuple[str, str], Any] | None = None,
     watching: Iterable[str] = (),
     api_version: str = "descheduler/v1alpha2",
+    semantics: Semantics | None = None,
     **args: Any,
 ) -> Planned:
     """What one strategy would do with these arguments, as an operator would write them.
 
     `evictor` holds DefaultEvictor's arguments, `policy` top-level keys such as the limits.
+    `semantics` replaces what the apiVersion stands for.
     """
     point = "deschedule" if plugin.deschedule else "balance"
     profile = {
@@ -107,6 +112,7 @@ def plan(
         history=history,
         watching=watching,
         api_version=api_version,
+        semantics=semantics,
     )
 
 
@@ -118,6 +124,7 @@ def plan_policy(
     history: Mapping[tuple[str, str], Any] | None = None,
     watching: Iterable[str] = (),
     api_version: str = "descheduler/v1alpha2",
+    semantics: Semantics | None = None,
 ) -> Planned:
     """What a whole policy would do; apiVersion and kind are filled in."""
     plugins = registry or default_registry()
@@ -125,4 +132,7 @@ def plan_policy(
     policy = load_policy(json.dumps({**header, **document}), name="policy", plugins=plugins)
     kinds = [kind for name in plugins for kind in plugins[name].kinds]
     snapshot = world.snapshot(history=history, kinds=kinds)
-    return Planned(assembled(policy, plugins).draw_plan(snapshot, watching=watching))
+    planner = assembled(policy, plugins)
+    if semantics is not None:
+        planner = structs.replace(planner, semantics=semantics)
+    return Planned(planner.draw_plan(snapshot, watching=watching))

@@ -1,0 +1,134 @@
+"""`resettle explain`: why a pod goes or stays, what a node and a cycle come to. It only reads."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from resettle.cli.reading import add_sources, read
+from resettle.cli.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from resettle.framework.plan import Plan
+
+_EXAMPLE = """\
+examples:
+  $ resettle explain pod shop/cart-1 --cluster cluster.json --policy policy.yaml
+  $ resettle explain node node-3 --policy policy.yaml
+  $ resettle explain cycle --cluster dumps/ --policy policy.yaml -o json
+
+exit codes:
+  0 here is the answer; 1 it could not be found, or a plugin failed;
+  2 the command was asked wrongly
+"""
+
+
+def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds `explain` and what can be asked to the command line."""
+    summary = "Say why a pod would go or stay, and what would change that; changes nothing."
+    explain = subcommands.add_parser(
+        "explain",
+        help=summary,
+        description=summary,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = explain.add_subparsers(metavar="WHAT", required=True, title="what to explain")
+    pod = commands.add_parser("pod", help="one pod: does it go, and if not, what would help")
+    pod.add_argument("pod", metavar="NAMESPACE/NAME", type=pod_key, help="the pod")
+    pod.set_defaults(run=run_pod)
+    node = commands.add_parser("node", help="one node: how full it is, and what of it goes")
+    node.add_argument("node", metavar="NAME", help="the node")
+    node.set_defaults(run=run_node)
+    cycle = commands.add_parser("cycle", help="all plugins: what each did, and what came close")
+    cycle.set_defaults(run=run_cycle)
+    for command in (pod, node, cycle):
+        add_sources(command)
+        command.add_argument(
+            "-o",
+            "--output",
+            choices=("text", "json"),
+            default="text",
+            help="for people (%(default)s) or for programs",
+        )
+
+
+def pod_key(text: str) -> tuple[str, str]:
+    """Namespace and name."""
+    namespace, slash, name = text.partition("/")
+    if not slash or not namespace or not name or "/" in name:
+        raise argparse.ArgumentTypeError(f"`{text}` names no pod; write NAMESPACE/NAME")
+    return namespace, name
+
+
+def run_pod(arguments: argparse.Namespace) -> int:
+    """Explains a pod."""
+    gc.disable()
+    from resettle.cli.answer_pod import pod_document, pod_text
+    from resettle.explain.missing import no_such_pod
+    from resettle.explain.pod import explain_pod
+
+    descheduler, snapshot = read(arguments, Stopwatch())
+    pod = snapshot.pod(*arguments.pod)
+    if pod is None:
+        raise no_such_pod(snapshot, *arguments.pod)
+    answer = explain_pod(descheduler, snapshot, pod)
+    if arguments.output == "json":
+        _print_json(pod_document(answer, snapshot))
+    else:
+        _print_text(pod_text, answer)
+    return _ended(answer.plan)
+
+
+def run_node(arguments: argparse.Namespace) -> int:
+    """Explains a node."""
+    gc.disable()
+    from resettle.cli.answer_node import node_document, node_text
+    from resettle.explain.missing import no_such_node
+    from resettle.explain.node import explain_node
+
+    descheduler, snapshot = read(arguments, Stopwatch())
+    node = snapshot.fleet.get(arguments.node)
+    if node is None:
+        raise no_such_node(snapshot, arguments.node)
+    answer = explain_node(descheduler, snapshot, node)
+    if arguments.output == "json":
+        _print_json(node_document(answer))
+    else:
+        _print_text(node_text, answer)
+    return _ended(answer.plan)
+
+
+def run_cycle(arguments: argparse.Namespace) -> int:
+    """Explains the whole cycle."""
+    gc.disable()
+    from resettle.cli.answer_cycle import cycle_document, cycle_text
+    from resettle.explain.cycle import explain_cycle
+
+    answer = explain_cycle(*read(arguments, Stopwatch()))
+    if arguments.output == "json":
+        _print_json(cycle_document(answer))
+    else:
+        _print_text(cycle_text, answer)
+    return _ended(answer.plan)
+
+
+def _print_text(told: Any, answer: Any) -> None:
+    from resettle.cli.lines import width
+    from resettle.cli.render import Paint, colourful
+
+    print(told(answer, Paint(colourful(sys.stdout)), width()), end="")
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _ended(plan: Plan) -> int:
+    """1 when a plugin failed on the way, and says so."""
+    for failed in plan.errors:
+        print(f"error: {failed}", file=sys.stderr)
+    return 1 if plan.errors else 0

@@ -1,0 +1,48 @@
+"""What could be different, so that the same question gets another answer.
+
+    Stage    a descheduler and a cluster: all that a plan is drawn from
+    Setting  one thing about a stage that could be turned, with a ladder of values to try
+
+Nothing is believed before it has been tried: a setting only says how to make another stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from resettle.framework.descheduler import Descheduler
+from resettle.framework.knob import Reach
+from resettle.model.snapshot import Snapshot
+
+
+class Stage(NamedTuple):
+    """All that a plan is drawn from."""
+
+    descheduler: Descheduler
+    snapshot: Snapshot
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """Something that could be turned, and the values it could have instead."""
+
+    name: str
+    """A key of the policy, or what of the cluster it is."""
+    where: str = ""
+    """The profile it stands in, or the object it belongs to."""
+    was: Any = None
+    ladder: Sequence[Any]
+    """The values to try, the least change first."""
+    turned: Callable[[Stage, Any], Stage]
+    says: Callable[[Any], str]
+    """Completes the sentence "would move if …"."""
+    lifts: frozenset[str]
+    """Codes of the refusals it can lift."""
+    reach: Reach = Reach.FIGURE
+
+    @property
+    def key(self) -> tuple[str, str, frozenset[str]]:
+        """Tells it from other settings of the same stage."""
+        return (self.where, self.name, self.lifts)

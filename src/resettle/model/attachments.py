@@ -1,0 +1,165 @@
+"""Volumes and the nodes they tie a pod to.
+
+A claim that is not in the snapshot, or whose volume is not, might tie the pod to any node: nothing
+is known to take such a pod.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.node import Volume
+from resettle.model.pod import Pod
+from resettle.model.residents import Residents
+
+if TYPE_CHECKING:
+    from resettle.model.snapshot import Snapshot
+
+ZONE_LABELS = {
+    "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""Labels of a volume, and where a node says the same today."""
+Attached = dict[tuple[str, str], Counter[str]]
+
+
+class Attachments:
+    """The claims of a snapshot, who uses them, and what each node can still attach."""
+
+    def __init__(self, snapshot: Snapshot, residents: Residents) -> None:
+        self._snapshot = snapshot
+        self._residents = residents
+        self._reach: dict[str, NodeSet] = {}
+
+    def unknown(self, pod: Pod) -> str | None:
+        """The first claim of the pod that the snapshot cannot speak for."""
+        for name in pod.claims:
+            claim = self._snapshot.claims.get(f"{pod.namespace}/{name}")
+            if claim is None or claim.going:
+                return name
+            if claim.volume and claim.volume not in self._snapshot.volumes:
+                return name
+        return None
+
+    def reachable(self, pod: Pod) -> NodeSet:
+        """Nodes that all volumes of the pod can be reached from."""
+        fleet = self._residents.fleet
+        nodes = fleet.everyone
+        for name in pod.claims:
+            claim = self._snapshot.claims[f"{pod.namespace}/{name}"]
+            if claim.one_pod_only and self._users[claim.key] > (pod.node in fleet.position):
+                return 0
+            if claim.volume:
+                nodes &= self._reach_of(self._snapshot.volumes[claim.volume])
+        return nodes
+
+    def attachable(self, pod: Pod) -> NodeSet:
+        """Nodes that can attach all volumes of the pod, going by their drivers' limits."""
+        nodes = self._residents.fleet.everyone
+        for driver, handles in _by_driver(self._volumes(pod)).items():
+            for node, limit in self._limits.get(driver, {}).items():
+                there = self._attached.get((driver, node), Counter())
+                if node == self._residents.home(pod):
+                    there = there - Counter(self._handles(pod)[driver])
+                new = handles - there.keys()
+                if new and len(there) + len(new) > limit:
+                    nodes &= ~self._residents.fleet.only(node)
+        return nodes
+
+    def move(self, pod: Pod, source: str, target: str, *, back: bool = False) -> None:
+        """Detaches the pod's volumes from one node and attaches them to another.
+
+        Claims made for the pod alone go with it; what its replacement gets is not known yet.
+        """
+        attached = self._attached
+        for driver, handles in self._handles(pod).items():
+            attached[driver, source] = attached[driver, source] - Counter(handles)
+        for driver, handles in _by_driver(self._volumes(pod, own=back)).items():
+            attached.setdefault((driver, target), Counter()).update(handles)
+
+    def _handles(self, pod: Pod) -> dict[str, set[str]]:
+        """What is attached for the pod where it is."""
+        return _by_driver(self._volumes(pod, own=not self._residents.moved(pod)))
+
+    def _volumes(self, pod: Pod, *, own: bool = False) -> list[Volume]:
+        found = []
+        for name in (*pod.claims, *pod.own_claims) if own else pod.claims:
+            claim = self._snapshot.claims.get(f"{pod.namespace}/{name}")
+            volume = self._snapshot.volumes.get(claim.volume) if claim else None
+            if volume is not None:
+                found.append(volume)
+        return found
+
+    @cached_property
+    def _users(self) -> Counter[str]:
+        """How many pods use each claim that one pod alone may use."""
+        return Counter(
+            f"{pod.namespace}/{name}"
+            for template in self._residents.population.templates
+            if template.spec.claim_volumes
+            for pod in self._residents.population.active_of(template)
+            if pod.node in self._residents.fleet.position
+            for name in dict.fromkeys(pod.claims)
+        )
+
+    @cached_property
+    def _limits(self) -> Mapping[str, dict[str, int]]:
+        limits: dict[str, dict[str, int]] = {}
+        for entry in self._snapshot.attach_limits.values():
+            for driver, count in entry.limits.items():
+                limits.setdefault(driver, {})[entry.name] = count
+        return limits
+
+    @cached_property
+    def _attached(self) -> Attached:
+        attached: Attached = {}
+        for template in self._residents.population.templates:
+            if template.spec.claim_volumes or template.spec.ephemeral_claims:
+                for pod in self._residents.population.active_of(template):
+                    for driver, handles in _by_driver(self._volumes(pod, own=True)).items():
+                        place = (driver, self._residents.home(pod))
+                        attached.setdefault(place, Counter()).update(handles)
+        return attached
+
+    def _reach_of(self, volume: Volume) -> NodeSet:
+        nodes = self._reach.get(volume.name)
+        if nodes is None:
+            fleet = self._residents.fleet
+            nodes = _zoned(volume, fleet)
+            if volume.terms is not None:
+                matching = 0
+                for term in volume.terms:
+                    matching |= fleet.matching(term, "")
+                nodes &= matching
+            self._reach[volume.name] = nodes
+        return nodes
+
+
+def _zoned(volume: Volume, fleet: Fleet) -> NodeSet:
+    """Nodes in the zones that the volume's labels name; nodes that name none are not judged."""
+    nodes = fleet.everyone
+    placed = 0
+    for key in ZONE_LABELS:
+        placed |= fleet.having(key)
+    for key, today in ZONE_LABELS.items():
+        if key in volume.labels:
+            there = 0
+            for value in volume.labels[key].split("__"):
+                there |= fleet.domains(key).get(value, 0)
+                there |= fleet.domains(today).get(value, 0) & ~fleet.having(key)
+            nodes &= there | ~placed & fleet.everyone
+    return nodes
+
+
+def _by_driver(volumes: list[Volume]) -> dict[str, set[str]]:
+    handles: dict[str, set[str]] = {}
+    for volume in volumes:
+        if volume.driver:
+            handles.setdefault(volume.driver, set()).add(volume.handle)
+    return handles

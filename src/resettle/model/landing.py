@@ -1,0 +1,90 @@
+"""Where a replacement will most likely land, among the nodes that would take it.
+
+After kube-scheduler's default scores, each in turn: no soft taint that the pod does not tolerate,
+the heaviest of its node preferences, domains with few of its like where it states soft rules, and
+then the node with the largest share of cpu and memory left. The real scheduler adds scores up and
+breaks ties by chance, so this is a forecast.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from resettle.model.evenness import Evenness
+from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.neighbours import Neighbours
+from resettle.model.occupancy import Occupancy
+from resettle.model.pod import Pod, Spec
+
+
+class Landing:
+    """Forecasts for one outlook."""
+
+    def __init__(
+        self, fleet: Fleet, room: Occupancy, evenness: Evenness, neighbours: Neighbours
+    ) -> None:
+        self._fleet = fleet
+        self._room = room
+        self._evenness = evenness
+        self._neighbours = neighbours
+        self._fullness = [self._full(at) for at in range(len(fleet.nodes))]
+        self._emptiest = sorted((full, at) for at, full in enumerate(self._fullness))
+
+    def of(self, pod: Pod, among: NodeSet, home: str) -> str:
+        """The likeliest of these nodes, of which there is at least one."""
+        spec = pod.template.spec
+        nodes = self._pleasant(spec, among)
+        nodes = self._preferred(spec, pod.node, nodes)
+        if spec.spread or spec.preferred_away:
+            nodes = self._quiet(pod, nodes)
+        bits = self._fleet.bits
+        chosen = next(at for _, at in self._emptiest if nodes & bits[at])
+        return self._fleet.nodes[chosen].name
+
+    def changed(self, *names: str) -> None:
+        """Looks again at nodes whose room has changed."""
+        for name in names:
+            at = self._fleet.position.get(name)
+            if at is not None:
+                del self._emptiest[bisect_left(self._emptiest, (self._fullness[at], at))]
+                self._fullness[at] = self._full(at)
+                insort(self._emptiest, (self._fullness[at], at))
+
+    def _full(self, at: int) -> float:
+        """Mean share of cpu and memory in use on a node."""
+        shares = []
+        for name in ("cpu", "memory"):
+            offer = self._fleet.offers(name)[at] or 0
+            left = self._room.stock(name).left[at]
+            shares.append((offer - left) / offer if offer else 1.0)
+        return sum(shares) / len(shares)
+
+    def _pleasant(self, spec: Spec, nodes: NodeSet) -> NodeSet:
+        return nodes & self._fleet.enjoyed_by(spec.tolerations) or nodes
+
+    def _preferred(self, spec: Spec, own_node: str, nodes: NodeSet) -> NodeSet:
+        """Of the nodes those with the heaviest preferences."""
+        groups: dict[int, NodeSet] = {0: nodes}
+        for row in spec.preferred_terms:
+            liked = self._fleet.matching(row.term, own_node)
+            parted: dict[int, NodeSet] = {}
+            for weight, group in groups.items():
+                for more, part in ((row.weight, group & liked), (0, group & ~liked)):
+                    if part:
+                        parted[weight + more] = parted.get(weight + more, 0) | part
+            groups = parted
+        return groups[max(groups)]
+
+    def _quiet(self, pod: Pod, nodes: NodeSet) -> NodeSet:
+        """Of the nodes those in domains with few of its like, as far as it would rather have it."""
+        for _, wish in sorted(self._neighbours.preferred_away(pod.template), key=lambda it: -it[0]):
+            domains = self._neighbours.meant(wish).over(wish.topology_key)
+            nodes = nodes & ~domains.occupied() or nodes
+        for rule in self._evenness.stated_by(pod):
+            if not rule.hard:
+                domains = self._evenness.domains(rule)
+                for level in reversed(domains.levels):
+                    if fewest := nodes & domains.exactly(level):
+                        nodes = fewest
+                        break
+        return nodes

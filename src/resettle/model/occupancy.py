@@ -1,0 +1,148 @@
+"""Room and ports of the nodes, once the plan so far is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.pod import Demand, HostPort, Pod
+from resettle.model.population import Population
+from resettle.model.quantity import counted
+from resettle.model.residents import Residents
+from resettle.model.stock import Stock
+
+
+class Occupancy:
+    """What is left of each resource, by what pods request."""
+
+    def __init__(self, fleet: Fleet, population: Population) -> None:
+        self._fleet = fleet
+        self._population = population
+        self._stocks: dict[str, Stock] = {}
+        self._moves: list[tuple[Demand, str, str]] = []
+        self._enough: dict[Demand, tuple[int, NodeSet]] = {}
+
+    def enough_for(self, demand: Demand) -> NodeSet:
+        """Nodes with room for one more such pod."""
+        known = self._enough.get(demand)
+        if known is not None and known[0] == len(self._moves):
+            return known[1]
+        nodes = self._fleet.everyone
+        for name, amount in _asked(demand):
+            nodes &= self.stock(name).at_least(amount)
+        self._enough[demand] = (len(self._moves), nodes)
+        return nodes
+
+    def by_resource(self, demand: Demand) -> Iterator[tuple[str, NodeSet]]:
+        """The same for each resource by itself."""
+        for name, amount in _asked(demand):
+            yield name, self.stock(name).at_least(amount)
+
+    def lacking(self, demand: Demand, node: str) -> dict[str, int]:
+        """How much of each resource a node has too little of for one more such pod."""
+        at = self._fleet.position[node]
+        free = {name: self.stock(name).left[at] for name, _ in _asked(demand)}
+        return {name: need - free[name] for name, need in _asked(demand) if need > free[name]}
+
+    def still_fits(self, demand: Demand, node: str) -> bool:
+        """Whether a pod could come back to its own node: it could unless that is overfull."""
+        return all(self.still_fits_of(name, node) for name, _ in _asked(demand))
+
+    def still_fits_of(self, name: str, node: str) -> bool:
+        """The same for one resource."""
+        at = self._fleet.position.get(node)
+        return at is not None and self.stock(name).left[at] >= 0
+
+    def move(self, demand: Demand, source: str, target: str) -> None:
+        """Gives a pod's room back to one node and takes it on another."""
+        self._moves.append((demand, source, target))
+        for name, amount in _asked(demand):
+            if name in self._stocks:
+                self._shift(self._stocks[name], amount, source, target)
+
+    def stock(self, name: str) -> Stock:
+        """What is left of one resource."""
+        stock = self._stocks.get(name)
+        if stock is None:
+            requested = self._population.requested
+            stock = self._stocks[name] = Stock(
+                self._fleet,
+                [
+                    (offer or 0) - counted(name, requested(node.name).get(name, 0))
+                    for node, offer in zip(self._fleet, self._fleet.offers(name), strict=True)
+                ],
+            )
+            for demand, source, target in self._moves:
+                amount = dict(_asked(demand)).get(name)
+                if amount:
+                    self._shift(stock, amount, source, target)
+        return stock
+
+    def _shift(self, stock: Stock, amount: int, source: str, target: str) -> None:
+        position = self._fleet.position
+        if source in position:
+            stock.change(position[source], amount)
+        if target in position:
+            stock.change(position[target], -amount)
+
+
+def _asked(demand: Demand) -> Iterator[tuple[str, int]]:
+    """What the scheduler looks at: the place of one pod, and every request above zero."""
+    yield "pods", 1
+    for name, amount in demand.requests.items():
+        if amount > 0 and name != "pods":
+            yield name, counted(name, amount)
+
+
+class Ports:
+    """The nodes' own ports, and who holds them."""
+
+    def __init__(self, residents: Residents) -> None:
+        self._residents = residents
+        self._held: dict[tuple[str, int], dict[str, dict[str, int]]] = {}
+        for template in residents.population.templates:
+            if template.spec.host_ports:
+                for pod in residents.population.active_of(template):
+                    self._hold(template.spec.host_ports, residents.home(pod), 1)
+
+    def free_for(self, pod: Pod) -> NodeSet:
+        """Nodes where nobody else holds a port that the pod takes."""
+        fleet, home = self._residents.fleet, self._residents.home(pod)
+        nodes = fleet.everyone
+        own = pod.spec.host_ports
+        for port in own:
+            for node, count in self._clashes(port):
+                itself = sum(_clash(port, it) for it in own) if node == home else 0
+                if count > itself:
+                    nodes &= ~fleet.only(node)
+        return nodes
+
+    def move(self, pod: Pod, source: str, target: str) -> None:
+        """Frees the pod's ports on one node and takes them on another."""
+        ports = pod.spec.host_ports
+        if ports:
+            self._hold(ports, source, -1)
+            self._hold(ports, target, 1)
+
+    def _hold(self, ports: tuple[HostPort, ...], node: str, by: int) -> None:
+        for port in ports:
+            held = self._held.setdefault((port.protocol, port.port), {})
+            at = held.setdefault(node, {})
+            at[port.address] = at.get(port.address, 0) + by
+
+    def _clashes(self, port: HostPort) -> Iterator[tuple[str, int]]:
+        for node, held in self._held.get((port.protocol, port.port), {}).items():
+            yield (
+                node,
+                sum(
+                    count
+                    for address, count in held.items()
+                    if not address or not port.address or address == port.address
+                ),
+            )
+
+
+def _clash(one: HostPort, other: HostPort) -> bool:
+    return (one.protocol, one.port) == (other.protocol, other.port) and (
+        not one.address or not other.address or one.address == other.address
+    )

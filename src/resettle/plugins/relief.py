@@ -1,0 +1,208 @@
+"""Moving load so that every move counts: what LowNodeUtilization and HighNodeUtilization do better.
+
+A pod moves only onto a destination that stays within its limits with it. An overfull node gives
+away no more pods than it must, and only pods that use what is short there; a node that is to be
+emptied gives away all its pods or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from resettle.framework.draft import Draft
+from resettle.framework.verdict import Limit, Stopped, Verdict
+from resettle.model.fleet import NodeSet
+from resettle.model.node import Node
+from resettle.model.pod import Pod, by_priority
+from resettle.model.snapshot import Snapshot
+from resettle.model.stock import Stock
+from resettle.plugins.node_utilization import NO_ROOM, Balance, Source
+from resettle.plugins.reporting import LIMIT_REACHED
+
+Cost = Mapping[str, int]
+_NOTHING_LEFT = -1
+
+
+class Destinations:
+    """What each node that should take pods can still take, in nano units."""
+
+    def __init__(self, nodes: Iterable[Node], balance: Balance, snapshot: Snapshot) -> None:
+        self._position = snapshot.fleet.position
+        self._nodes: NodeSet = 0
+        left = {name: [_NOTHING_LEFT] * len(self._position) for name in balance.resources}
+        for node in nodes:
+            self._nodes |= snapshot.fleet.only(node.name)
+            for name, row in left.items():
+                room = balance.allowed(node, name) - balance.used(node, name)
+                row[self._position[node.name]] = room
+        self._stocks = {name: Stock(snapshot.fleet, row) for name, row in left.items()}
+
+    def with_room_for(self, cost: Cost) -> NodeSet:
+        """Destinations that stay within their limits with this much more."""
+        nodes = self._nodes
+        for name, amount in cost.items():
+            if amount > 0:
+                nodes &= self._stocks[name].at_least(amount)
+        return nodes
+
+    def take(self, node: str, cost: Cost) -> None:
+        """Puts a pod's use on a node."""
+        for name, amount in cost.items():
+            self._stocks[name].change(self._position[node], -amount)
+
+
+class Relief:
+    """One plugin's turn: sources, destinations, and what has been moved between them."""
+
+    def __init__(
+        self, balance: Balance, destinations: Iterable[Node], snapshot: Snapshot, draft: Draft
+    ) -> None:
+        self._balance = balance
+        self._snapshot = snapshot
+        self._draft = draft
+        self._destinations = Destinations(destinations, balance, snapshot)
+
+    def lighten(
+        self,
+        sources: Iterable[Source],
+        concerns: Callable[[Pod], bool],
+        because: Callable[[Source], str],
+        per_node: int | None,
+    ) -> Stopped | None:
+        """Moves pods off each source until it is within its limits."""
+        for source in sources:
+            if self._lighten(source, concerns, because, per_node):
+                return LIMIT_REACHED
+        return None if self._balance.has_room else NO_ROOM
+
+    def _lighten(
+        self,
+        source: Source,
+        concerns: Callable[[Pod], bool],
+        because: Callable[[Source], str],
+        per_node: int | None,
+    ) -> bool:
+        """Whether the cycle takes no more moves."""
+        waiting = self._waiting(source, concerns)
+        moved = 0
+        while source.overfull and self._balance.has_room:
+            batch = self._needed(source, waiting, because)
+            if not batch:
+                break
+            for pod, cost in batch.items():
+                del waiting[pod]
+                if per_node is not None and moved >= per_node:
+                    return False
+                verdict = self._propose(source, pod, cost, because(source))
+                if verdict.limit is Limit.TOTAL:
+                    return True
+                if verdict.limit is not None and verdict.limit is not Limit.NAMESPACE:
+                    return False
+                moved += verdict.gone
+        return False
+
+    def _waiting(self, source: Source, concerns: Callable[[Pod], bool]) -> dict[Pod, Cost]:
+        """Pods that could be moved off a source, the least important first, and what they use."""
+        draft = self._draft
+        pods = [
+            pod
+            for pod in self._snapshot.active_on(source.node)
+            if concerns(pod) and not draft.terminating(pod)
+        ]
+        costs = {
+            pod: self._balance.cost(pod) for pod in draft.ordered(draft.walked(pods), by_priority)
+        }
+        return {pod: cost for pod, cost in costs.items() if cost is not None}
+
+    def _needed(
+        self, source: Source, waiting: dict[Pod, Cost], because: Callable[[Source], str]
+    ) -> dict[Pod, Cost]:
+        """The first pods whose going brings the source within its limits, none of them in vain."""
+        chosen: dict[Pod, Cost] = {}
+        state = source.use()
+        for pod, cost in list(waiting.items()):
+            if not state.overfull:
+                break
+            if not self._draft.semantics.bystanders_moved and not state.relieved_by(cost):
+                says = f"uses nothing of what {source.node.name} has too little of"
+                self._draft.note(pod, "no-relief", says)
+                continue
+            if self._draft.objection(pod, self._destinations.with_room_for(cost)):
+                # Proposed only to be refused, so that the plan tells why it stays.
+                self._propose(source, pod, cost, because(source))
+                del waiting[pod]
+                continue
+            chosen[pod] = cost
+            state.shift(cost, -1)
+        if not state.overfull:
+            for pod, cost in reversed(list(chosen.items())):
+                state.shift(cost, 1)
+                if state.overfull:
+                    state.shift(cost, -1)
+                else:
+                    del chosen[pod]
+        return chosen
+
+    def _propose(self, source: Source, pod: Pod, cost: Cost, because: str) -> Verdict:
+        better = self._destinations.with_room_for(cost)
+        verdict = self._draft.propose(pod, because=because, onto=better)
+        if verdict.gone:
+            source.without(cost)
+            self._destinations.take(self._snapshot.outlook.residents.home(pod), cost)
+        return verdict
+
+    def empty(
+        self,
+        sources: Iterable[Source],
+        concerns: Callable[[Pod], bool],
+        because: Callable[[Source], str],
+    ) -> Stopped | None:
+        """Moves all pods off each source, where all of them can go."""
+        for source in sources:
+            if not self._balance.has_room:
+                return NO_ROOM
+            for pod, cost in self._all_or_none(source, concerns, because).items():
+                limit = self._propose(source, pod, cost, because(source)).limit
+                if limit is Limit.TOTAL:
+                    return LIMIT_REACHED
+                if limit is not None:
+                    break
+        return None if self._balance.has_room else NO_ROOM
+
+    def _all_or_none(
+        self,
+        source: Source,
+        concerns: Callable[[Pod], bool],
+        because: Callable[[Source], str],
+    ) -> dict[Pod, Cost]:
+        """The pods that must go for the node to be empty; none if one of them cannot."""
+        draft, outlook = self._draft, self._snapshot.outlook
+        waiting = self._waiting(source, lambda pod: _must_leave(pod) and concerns(pod))
+        tried: list[Pod] = []
+        stays: Pod | None = None
+        for pod, cost in waiting.items():
+            better = self._destinations.with_room_for(cost)
+            refusal = draft.objection(pod, better)
+            if refusal is not None and refusal.limit is None:
+                stays = pod
+                break
+            target = outlook.likeliest(pod, outlook.places(pod) & better or outlook.places(pod))
+            outlook.move(pod, target)
+            self._destinations.take(target, cost)
+            tried.append(pod)
+        for pod in reversed(tried):
+            self._destinations.take(
+                outlook.residents.home(pod), {name: -n for name, n in waiting[pod].items()}
+            )
+            outlook.take_back(pod)
+        if stays is None:
+            return waiting
+        draft.note(source.node, "not-emptied", f"{stays.key} cannot leave, so nobody does")
+        self._propose(source, stays, waiting[stays], because(source))
+        return {}
+
+
+def _must_leave(pod: Pod) -> bool:
+    """Whether a node counts as empty only without the pod."""
+    template = pod.template
+    return not (template.owned_by(("DaemonSet",)) or template.mirror or template.static)
