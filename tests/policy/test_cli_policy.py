@@ -19,6 +19,13 @@ from .reading import HEAD, one_profile
 from .test_convert import OLD, OLD_CONVERTED
 from .test_load import GOOD, SIX_MISTAKES, SIX_TOLD
 
+FAILED_PODS = one_profile(
+    """
+    plugins: {deschedule: {enabled: [RemoveFailedPods]}}
+    pluginConfig: [{name: RemoveFailedPods}]
+    """
+)
+
 
 @pytest.fixture(autouse=True)
 def _known_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +127,49 @@ def test_convert_prints_the_policy(folder: Path, capsys: pytest.CaptureFixture[s
 
     assert resettle("convert", "old.yaml") == 0
     assert capsys.readouterr() == (OLD_CONVERTED, "")
+
+
+def test_convert_to_our_own_version_tells_what_changes_apart_from_the_policy(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "policy.yaml").write_text(FAILED_PODS)
+
+    assert resettle("convert", "policy.yaml", "--to", "resettle/v1") == 0
+    out, err = capsys.readouterr()
+    first, *lines = err.splitlines()
+    assert out.startswith("# Written by `resettle policy convert` from a descheduler/v1alpha2")
+    assert "apiVersion: resettle/v1\n" in out
+    assert first == "note: policy.yaml decides differently as resettle/v1:"
+    assert "  - DefaultEvictor: `nodeFit` is on; write `nodeFit: false` to keep it off" in lines
+    assert all(line.startswith("  - ") for line in lines)
+
+
+def test_convert_only_tidies_a_policy_of_our_own(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "policy.yaml").write_text(FAILED_PODS.replace("descheduler/v1alpha2", "resettle/v1"))
+
+    assert resettle("convert", "policy.yaml", "--to", "resettle/v1") == 0
+    out, err = capsys.readouterr()
+    assert "from a resettle/v1 policy" in out
+    assert err == ""
+
+
+def test_convert_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "policy.yaml").write_text(FAILED_PODS)
+
+    assert resettle("convert", "policy.yaml", "--to", "resettle/v1", "-o", "json") == 0
+    out, err = capsys.readouterr()
+    report = json.loads(out)
+    assert err == ""
+    assert "apiVersion: resettle/v1\n" in report["policy"]
+    assert report["warnings"] == []
+    assert report["differences"][0] == {
+        "about": "",
+        "says": "at most 1% of all pods move in a cycle; "
+        "write `maxPercentOfPodsToEvict: 100` for no such limit",
+        "habit": "permissive_defaults",
+    }
 
 
 def test_convert_refuses_a_policy_with_mistakes(folder: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from resettle.errors import InputError, PolicyError
 from resettle.policy.convert import written
-from resettle.policy.document import Policy
+from resettle.policy.document import IMPROVED, Policy
 from resettle.policy.load import read_policy
 
 from .fakes import PLUGINS
@@ -113,6 +113,10 @@ def convert(text: str) -> str:
     return written(read_policy(text, name="p", plugins=PLUGINS), "p")
 
 
+def improve(text: str) -> str:
+    return written(read_policy(text, name="p", plugins=PLUGINS, improved=True), "p", IMPROVED)
+
+
 def test_an_old_policy_is_written_in_the_newer_shape() -> None:
     assert convert(OLD) == OLD_CONVERTED
 
@@ -153,3 +157,86 @@ def test_a_policy_with_mistakes_is_not_converted() -> None:
 def test_what_has_no_words_in_the_older_version_is_refused() -> None:
     with pytest.raises(InputError, match="`descheduler/v1alpha2` has no words for"):
         convert(IMPROVED_HEAD)
+
+
+# -- to resettle/v1 -------------------------------------------------------------------------------
+
+SORTED = one_profile(
+    """
+    plugins:
+      presort: {enabled: [ByAge]}
+      deschedule: {enabled: [RemoveFailedPods, PodLifeTime], disabled: [PodLifeTime]}
+      filter: {disabled: [DefaultEvictor]}
+    pluginConfig:
+    - {name: DefaultEvictor, args: {nodeFit: false, minReplicas: 0}}
+    - {name: RemoveFailedPods}
+    """
+)
+
+SORTED_IMPROVED = """\
+# Written by `resettle policy convert` from a descheduler/v1alpha2 policy.
+apiVersion: resettle/v1
+kind: DeschedulerPolicy
+profiles:
+  - name: it
+    pluginConfig:
+      - name: DefaultEvictor
+        args:
+          nodeFit: false
+          minReplicas: 0
+      - name: RemoveFailedPods
+      - name: ByAge
+    plugins:
+      presort:
+        enabled:
+          - ByAge
+      deschedule:
+        enabled:
+          - RemoveFailedPods
+      filter:
+        disabled:
+          - DefaultEvictor
+      preevictionfilter:
+        enabled:
+          - DefaultEvictor
+"""
+
+
+def test_what_was_inert_is_written_so_that_it_works_and_what_was_said_stays_said() -> None:
+    assert improve(SORTED) == SORTED_IMPROVED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(OLD, id="v1alpha1"),
+        pytest.param(GOOD, id="v1alpha2"),
+        pytest.param(TRICKY, id="words that need quotes, and empty things"),
+        pytest.param(SORTED, id="what was inert"),
+        pytest.param(SORTED_IMPROVED, id="resettle/v1"),
+        pytest.param(IMPROVED_HEAD + "maxPercentOfPodsToEvict: 2.5", id="keys of our own"),
+    ],
+)
+def test_the_improved_text_means_what_was_read_and_stays_as_it_is(text: str) -> None:
+    improved = improve(text)
+    read = read_policy(text, name="p", plugins=PLUGINS, improved=True).policy
+
+    assert load(improved).api_version == "resettle/v1"
+    assert meaning(load(improved)) == meaning(read)
+    assert body(improve(improved)) == body(improved)
+
+
+def test_a_key_of_our_own_in_an_older_policy_survives_its_conversion() -> None:
+    early = document("maxPercentOfPodsToEvict: 5")
+
+    assert "maxPercentOfPodsToEvict: 5\n" in improve(early)
+    with pytest.raises(PolicyError, match="belongs to"):
+        convert(early)
+
+
+def test_what_our_own_policies_do_not_forgive_must_be_mended_first() -> None:
+    twice = one_profile("pluginConfig: [{name: RemoveFailedPods}, {name: RemoveFailedPods}]")
+
+    assert "RemoveFailedPods" in convert(twice)
+    with pytest.raises(PolicyError, match="configured twice"):
+        improve(twice)

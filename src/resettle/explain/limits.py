@@ -109,9 +109,10 @@ def _allowing_more(budget: Budget, stage: Stage) -> Setting:
 def _disruptions(budget: Budget, allowed: int) -> str:
     more = allowed - budget.disruptions_allowed
     count = "one more disruption" if more == 1 else f"{more} more disruptions"
-    has, wants = budget.current_healthy, budget.desired_healthy
-    why = f" (it wants {wants} healthy pods and has {has})" if wants else ""
-    return f"budget {budget.key} allowed {count}{why}"
+    wants = budget.desired_healthy
+    ready = wants + allowed - budget.current_healthy if wants else 0
+    way = f", as it does with {ready} more {'pod' if ready == 1 else 'pods'} ready"
+    return f"budget {budget.key} allowed {count}{way if ready > 0 else ''}"
 
 
 def _alone(budget: Budget, covering: tuple[Budget, ...]) -> Setting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 from msgspec import structs
@@ -13,29 +13,32 @@ from resettle.explain.stage import Setting, Stage
 from resettle.framework.knob import Knob
 from resettle.framework.plan import Proposal
 from resettle.framework.profile import Instance, Profile
+from resettle.framework.verdict import Refusal
 from resettle.model.pod import Pod
 from resettle.policy.args import Args
 
 
 def settings_for(stage: Stage, pod: Pod, proposals: Iterable[Proposal]) -> list[Setting]:
     """Settings that can lift one of the refusals, the one that reaches least far first."""
-    refused = [proposal for proposal in proposals if proposal.refusals]
-    codes = {refusal.code for proposal in refused for refusal in proposal.refusals}
-    profiles = {proposal.profile for proposal in refused}
+    met = [refusal for proposal in proposals for refusal in proposal.refusals]
+    codes = {refusal.code for refusal in met}
+    profiles = {proposal.profile for proposal in proposals}
     found = {
         setting.key: setting
-        for setting in _all(stage, pod, profiles, refused)
-        if setting.lifts & codes and setting.ladder
+        for setting in every_setting(stage, pod, profiles, met)
+        if setting.ladder and setting.lifts & codes
     }
     return sorted(found.values(), key=lambda setting: setting.reach)
 
 
-def _all(stage: Stage, pod: Pod, profiles: set[str], refused: list[Proposal]) -> Iterator[Setting]:
+def every_setting(
+    stage: Stage, pod: Pod, profiles: Container[str], met: Iterable[Refusal]
+) -> Iterator[Setting]:
+    """All that could be turned: limits, budgets, nodes, and the guards of these profiles."""
     yield from limit_settings(stage, pod)
     yield from budget_settings(stage, pod)
-    for proposal in refused:
-        for refusal in proposal.refusals:
-            yield from node_settings(stage, refusal)
+    for refusal in met:
+        yield from node_settings(stage, refusal)
     for profile in stage.descheduler.profiles:
         if profile.name in profiles:
             yield from guard_settings(stage, profile, pod)

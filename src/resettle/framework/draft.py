@@ -106,7 +106,13 @@ class Draft:
         `onto` are the nodes that would be better for it by the plugin's own measure, where the
         plugin has one: without such a node that takes the pod there is no point in the move.
         """
-        verdict = self._judge(pod, onto)
+        return self._enter(pod, self._judge(pod, onto), because, onto)
+
+    def decline(self, pod: Pod, objection: Refusal, *, because: str) -> None:
+        """Enters a refusal that `objection` has found, as if the pod had been proposed."""
+        self._enter(pod, refused(objection), because, None)
+
+    def _enter(self, pod: Pod, verdict: Verdict, because: str, onto: NodeSet | None) -> Verdict:
         self._verdicts[verdict.kind] += 1
         if verdict.admitted:
             self._admitted.add(pod)
@@ -200,7 +206,8 @@ class Draft:
         found = {refusal.code: refusal for refusal in self._grounds(pod)}
         if not pod.uid:
             found[NO_UID.code] = NO_UID
-        if self._needs_a_place(pod) and (nowhere := self._nowhere_to_go(pod, onto)):
+        nowhere = self._nowhere_to_go(pod, onto) if self._needs_a_place(pod) else None
+        if nowhere and NO_NODE.code not in found:
             better = onto if nowhere.code == NO_BETTER_NODE.code else None
             nodes = snapshot.fleet.everyone if better is None else better
             found[nowhere.code] = in_full(nowhere, pod, snapshot, nodes)

@@ -63,32 +63,29 @@ class Domains:
         self._values = fleet.values_of(topology_key)
         self._nodes = fleet.domains(topology_key)
         self.having: NodeSet = fleet.having(topology_key)
-        offered = fleet.values_within(topology_key, among)
-        self.number = len(offered)
-        self.counts = dict.fromkeys(sorted(offered), 0)
+        self.number = len(fleet.values_within(topology_key, among))
+        self.counted: NodeSet = fleet.domains_within(topology_key, among)
+        """Nodes of all domains that are counted."""
+        self._counts: dict[str, int] = {}
         for node, count in per_node.items():
             if count and self._singles.get(node, 0) & among and node in self._values:
-                self.counts[self._values[node]] += count
-        by_count: dict[int, list[str]] = {}
-        for value, count in self.counts.items():
-            by_count.setdefault(count, []).append(value)
-        self._levels = {count: self._union(values) for count, values in by_count.items()}
-
-    def _union(self, values: list[str]) -> NodeSet:
-        if len(values) == len(self._nodes):
-            return self.having
-        chosen = 0
-        for value in values:
-            chosen |= self._nodes[value]
-        return chosen
+                value = self._values[node]
+                self._counts[value] = self._counts.get(value, 0) + count
+        by_count: dict[int, NodeSet] = {}
+        for value, count in self._counts.items():
+            by_count[count] = by_count.get(count, 0) | self._nodes[value]
+        rest = self.counted
+        for nodes in by_count.values():
+            rest &= ~nodes
+        self._levels = {0: rest, **by_count} if rest else by_count
 
     def add(self, node: str, by: int) -> None:
         """Counts pods that come to a node, or leave it."""
         value = self._values.get(node)
         if value is None or not self._singles.get(node, 0) & self._among:
             return
-        before = self.counts[value]
-        after = self.counts[value] = before + by
+        before = self._counts.get(value, 0)
+        after = self._counts[value] = before + by
         nodes = self._nodes[value]
         rest = self._levels[before] & ~nodes
         if rest:
@@ -102,7 +99,11 @@ class Domains:
         value = self._values.get(node)
         if value is None or not self._singles.get(node, 0) & self._among:
             return None
-        return self.counts[value]
+        return self._counts.get(value, 0)
+
+    def count(self, value: str) -> int:
+        """How many are in one domain."""
+        return self._counts.get(value, 0)
 
     def value_at(self, node: str) -> str | None:
         """The domain of this node; None where it does not matter."""
@@ -139,14 +140,6 @@ class Domains:
     def levels(self) -> list[int]:
         """The counts that occur, largest first."""
         return sorted(self._levels, reverse=True)
-
-    @property
-    def counted(self) -> NodeSet:
-        """Nodes of all domains that are counted."""
-        chosen = 0
-        for nodes in self._levels.values():
-            chosen |= nodes
-        return chosen
 
     def occupied(self) -> NodeSet:
         """Nodes whose domain has at least one."""

@@ -33,6 +33,7 @@ class Fleet:
         self._tolerant: dict[tuple[Toleration, ...], NodeSet] = {}
         self._values: dict[str, dict[str, str]] = {}
         self._offers: dict[str, list[int | None]] = {}
+        self._domains_within: dict[tuple[str, NodeSet], NodeSet] = {}
         self._values_within: dict[tuple[str, NodeSet], frozenset[str]] = {}
 
     def after(self, change: Change[Node]) -> Fleet:
@@ -139,6 +140,18 @@ class Fleet:
             else:
                 found = frozenset(value for value, nodes in domains.items() if nodes & chosen)
             self._values_within[key, chosen] = found
+        return found
+
+    def domains_within(self, key: str, chosen: NodeSet) -> NodeSet:
+        """All nodes of the domains that some node of the set is in."""
+        found = self._domains_within.get((key, chosen))
+        if found is None:
+            domains = self.domains(key)
+            found = self._domains_within[key, chosen] = (
+                self.having(key)
+                if chosen & self.having(key) == self.having(key)
+                else _union(domains[value] for value in self.values_within(key, chosen))
+            )
         return found
 
     @cached_property

@@ -8,13 +8,47 @@ breaks ties by chance, so this is a forecast.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-
 from resettle.model.evenness import Evenness
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.neighbours import Neighbours
 from resettle.model.occupancy import Occupancy
 from resettle.model.pod import Pod, Spec
+
+
+class Ranking:
+    """Nodes by how full they are: shelves of nodes about as full as each other, in cases."""
+
+    SHELVES, CASES = 512, 16
+
+    def __init__(self, fleet: Fleet, fullness: list[float]) -> None:
+        self._fleet = fleet
+        self._full = fullness
+        self._shelves: list[NodeSet] = [0] * self.SHELVES
+        self._cases: list[NodeSet] = [0] * self.CASES
+        self._per_case = self.SHELVES // self.CASES
+        for at, full in enumerate(fullness):
+            self._flip(at, full)
+
+    def put(self, at: int, full: float) -> None:
+        """Notes how full a node is now."""
+        self._flip(at, self._full[at])
+        self._full[at] = full
+        self._flip(at, full)
+
+    def emptiest(self, among: NodeSet) -> str:
+        """The emptiest node of the set, the first by name if there are several."""
+        case = next(i for i, nodes in enumerate(self._cases) if nodes & among)
+        first = case * self._per_case
+        shelf = next(here for nodes in self._shelves[first:] if (here := nodes & among))
+        full, position = self._full, self._fleet.position
+        return min(self._fleet.members(shelf), key=lambda node: full[position[node.name]]).name
+
+    def _flip(self, at: int, full: float) -> None:
+        """Takes a node from its shelf, or puts it there."""
+        shelf = min(max(int(full * self.SHELVES), 0), self.SHELVES - 1)
+        single = self._fleet.bits[at]
+        self._shelves[shelf] ^= single
+        self._cases[shelf // self._per_case] ^= single
 
 
 class Landing:
@@ -27,8 +61,7 @@ class Landing:
         self._room = room
         self._evenness = evenness
         self._neighbours = neighbours
-        self._fullness = [self._full(at) for at in range(len(fleet.nodes))]
-        self._emptiest = sorted((full, at) for at, full in enumerate(self._fullness))
+        self._ranking = Ranking(fleet, [self._full(at) for at in range(len(fleet.nodes))])
 
     def of(self, pod: Pod, among: NodeSet, home: str) -> str:
         """The likeliest of these nodes, of which there is at least one."""
@@ -37,18 +70,14 @@ class Landing:
         nodes = self._preferred(spec, pod.node, nodes)
         if spec.spread or spec.preferred_away:
             nodes = self._quiet(pod, nodes)
-        bits = self._fleet.bits
-        chosen = next(at for _, at in self._emptiest if nodes & bits[at])
-        return self._fleet.nodes[chosen].name
+        return self._ranking.emptiest(nodes)
 
     def changed(self, *names: str) -> None:
         """Looks again at nodes whose room has changed."""
         for name in names:
             at = self._fleet.position.get(name)
             if at is not None:
-                del self._emptiest[bisect_left(self._emptiest, (self._fullness[at], at))]
-                self._fullness[at] = self._full(at)
-                insort(self._emptiest, (self._fullness[at], at))
+                self._ranking.put(at, self._full(at))
 
     def _full(self, at: int) -> float:
         """Mean share of cpu and memory in use on a node."""

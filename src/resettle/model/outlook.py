@@ -40,6 +40,9 @@ class Outlook:
         self.evenness = Evenness(self.residents)
         self.neighbours = Neighbours(self.residents, snapshot.namespaces)
         self._open: dict[tuple[Demand, str], NodeSet] = {}
+        self._asked: Pod | None = None
+        self._takers: NodeSet = 0
+        self._sparing: NodeSet | None = None
         self._plainly: dict[Template, bool] = {}
         self._gone: dict[str, int] = {}
         self._live: dict[str, int] = {}
@@ -61,6 +64,12 @@ class Outlook:
 
     def takers(self, pod: Pod) -> NodeSet:
         """Nodes that would take the pod's replacement, its own among them if that would."""
+        if self._asked is not pod:
+            # One pod is asked about by several guards in a row.
+            self._asked, self._takers, self._sparing = pod, self._takers_of(pod), None
+        return self._takers
+
+    def _takers_of(self, pod: Pod) -> NodeSet:
         spec, demand = pod.template.spec, pod.template.spec.demand
         nodes = self.open_to(demand, pod.node)
         home = self.residents.home(pod)
@@ -94,14 +103,14 @@ class Outlook:
     def elsewhere(self, pod: Pod, among: NodeSet) -> bool:
         """Whether some node of the set, other than its own, is a place for the pod."""
         demand = pod.template.spec.demand
-        if self._plain(pod):
+        if self.plain(pod):
             nodes = self.open_to(demand, "") & self.room.enough_for(demand) & among
             if nodes.bit_count() > 1:
                 return True
         home = self._fleet.only(self.residents.home(pod))
         return self.places(pod) & among & ~home != 0
 
-    def _plain(self, pod: Pod) -> bool:
+    def plain(self, pod: Pod) -> bool:
         """Whether nothing but labels, taints and room decides where pods of its make may go."""
         template = pod.template
         plain = self._plainly.get(template)
@@ -124,7 +133,10 @@ class Outlook:
 
     def sparing(self, pod: Pod) -> NodeSet:
         """Nodes the pod could move to without breaking what other pods rely on."""
-        return self.evenness.sparing(pod) & self.neighbours.needed_at(pod)
+        if self._asked is not pod or self._sparing is None:
+            self.takers(pod)
+            self._sparing = self.evenness.sparing(pod) & self.neighbours.needed_at(pod)
+        return self._sparing
 
     def likeliest(self, pod: Pod, among: NodeSet) -> str:
         """The node of the set, which holds at least one, that the scheduler would rather choose."""
@@ -165,6 +177,7 @@ class Outlook:
             self._shift(pod, target)
 
     def _shift(self, pod: Pod, target: str, *, back: bool = False) -> None:
+        self._asked = None
         source = self.residents.home(pod)
         self._ports.move(pod, source, target)
         if pod.claims or pod.own_claims:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from resettle.framework.knob import Knob, Reach
-from resettle.model.pod import Pod
+from resettle.model.pod import CRITICAL_PRIORITY, Pod
 from resettle.model.spans import as_duration
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _figures(force: InForce, pod: Pod) -> Iterator[Knob]:
             lifts=frozenset({"min-age"}),
         )
     priority = pod.spec.priority
-    if priority is not None and priority >= force.threshold:
+    if priority is not None and force.threshold <= priority < CRITICAL_PRIORITY:
         # Whether a threshold spares the pod changes at its own priority and nowhere else.
         yield Knob(
             setting="priorityThreshold.value",

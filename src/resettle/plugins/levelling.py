@@ -97,14 +97,14 @@ class Levelling:
             if level - floor <= rule.max_skew:
                 break
             for value, pods in waiting.items():
-                if domains.counts[value] == level and self._move_from(rule, domains, value, pods):
+                if domains.count(value) == level and self._move_from(rule, domains, value, pods):
                     return True
                 if self.limit_reached:
                     return False
         return False
 
     def _move_from(self, rule: Rule, domains: Domains, value: str, pods: list[Pod]) -> bool:
-        level, least = domains.counts[value], domains.least
+        level, least = domains.count(value), domains.least
         why = f"{value} has {level} of its like, the smallest {rule.topology_key} {least}"
         while pods:
             pod = pods.pop()

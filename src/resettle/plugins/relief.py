@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from resettle.framework.draft import Draft
-from resettle.framework.verdict import Limit, Stopped, Verdict
+from resettle.framework.draft import NO_BETTER_NODE, Draft
+from resettle.framework.verdict import Limit, Refusal, Stopped, Verdict
 from resettle.model.fleet import NodeSet
 from resettle.model.node import Node
-from resettle.model.pod import Pod, by_priority
+from resettle.model.pod import Demand, Pod, by_priority
 from resettle.model.snapshot import Snapshot
 from resettle.model.stock import Stock
 from resettle.plugins.node_utilization import NO_ROOM, Balance, Source
@@ -21,6 +21,7 @@ from resettle.plugins.reporting import LIMIT_REACHED
 
 Cost = Mapping[str, int]
 _NOTHING_LEFT = -1
+_ENDING = (Limit.TOTAL, Limit.NODE, Limit.NODES)
 
 
 class Destinations:
@@ -60,6 +61,7 @@ class Relief:
         self._balance = balance
         self._snapshot = snapshot
         self._draft = draft
+        self._nowhere: set[Demand] = set()
         self._destinations = Destinations(destinations, balance, snapshot)
 
     def lighten(
@@ -127,9 +129,12 @@ class Relief:
                 says = f"uses nothing of what {source.node.name} has too little of"
                 self._draft.note(pod, "no-relief", says)
                 continue
-            if self._draft.objection(pod, self._destinations.with_room_for(cost)):
-                # Proposed only to be refused, so that the plan tells why it stays.
-                self._propose(source, pod, cost, because(source))
+            refusal = self._objection(pod, cost)
+            if refusal is not None and refusal.limit in _ENDING:
+                # The proposal will meet the limit too, and end the turn for this node or for all.
+                return chosen or {pod: cost}
+            if refusal is not None:
+                self._draft.decline(pod, refusal, because=because(source))
                 del waiting[pod]
                 continue
             chosen[pod] = cost
@@ -142,6 +147,16 @@ class Relief:
                 else:
                     del chosen[pod]
         return chosen
+
+    def _objection(self, pod: Pod, cost: Cost) -> Refusal | None:
+        demand, plain = pod.spec.demand, self._snapshot.outlook.plain(pod)
+        if plain and demand in self._nowhere:
+            return NO_BETTER_NODE
+        refusal = self._draft.objection(pod, self._destinations.with_room_for(cost))
+        if plain and refusal is NO_BETTER_NODE:
+            # Destinations only fill up, so there will be none for such a pod later either.
+            self._nowhere.add(demand)
+        return refusal
 
     def _propose(self, source: Source, pod: Pod, cost: Cost, because: str) -> Verdict:
         better = self._destinations.with_room_for(cost)

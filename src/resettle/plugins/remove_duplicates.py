@@ -158,12 +158,16 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
             continue
         owner = f"{key[1]} {key[2]}"
         share = -(-copies.total[key] // places)
+        shares = None if draft.semantics.weak_fit else Shares(key, share, snapshot)
         for node, pods in per_node.items():
             surplus = max(0, len(pods) + 1 - share)
             for pod in draft.ordered(pods)[:surplus]:
                 why = f"{len(pods) + 1} copies of {owner} are on {node}, its share is {share}"
-                better = None if draft.semantics.weak_fit else _with_fewer(key, share, snapshot)
-                limit = draft.propose(pod, because=why, onto=better).limit
+                better = shares.with_fewer if shares else None
+                verdict = draft.propose(pod, because=why, onto=better)
+                if shares and verdict.admitted:
+                    shares.look_again(pod)
+                limit = verdict.limit
                 if limit is Limit.TOTAL:
                     return LIMIT_REACHED
                 if limit in (Limit.NODE, Limit.NODES):
@@ -171,20 +175,34 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     return None if copies.surplus else NO_COPIES
 
 
-def _with_fewer(key: OwnerKey, share: int, snapshot: Snapshot) -> NodeSet:
-    """Nodes that have fewer copies of an owner than their share, wherever the plan puts them."""
-    population, residents = snapshot.population, snapshot.outlook.residents
-    copies = residents.tally(
-        ("copies", key),
-        (key[0],),
-        lambda template: key in owner_keys(template),
-        population.namespaces.get(key[0], ()),
-    )
-    crowded = 0
-    for node, count in copies.per_node.items():
-        if count >= share:
-            crowded |= snapshot.fleet.only(node)
-    return snapshot.fleet.everyone & ~crowded
+class Shares:
+    """Which nodes have fewer copies of an owner than their share, while copies move."""
+
+    def __init__(self, key: OwnerKey, share: int, snapshot: Snapshot) -> None:
+        self._share = share
+        self._fleet = snapshot.fleet
+        self._residents = snapshot.outlook.residents
+        self._copies = self._residents.tally(
+            ("copies", key),
+            (key[0],),
+            lambda template: key in owner_keys(template),
+            snapshot.population.namespaces.get(key[0], ()),
+        )
+        self.with_fewer: NodeSet = snapshot.fleet.everyone
+        for node in self._copies.per_node:
+            self._look_at(node)
+
+    def look_again(self, pod: Pod) -> None:
+        """Takes note of a copy that moves."""
+        self._look_at(pod.node)
+        self._look_at(self._residents.home(pod))
+
+    def _look_at(self, node: str) -> None:
+        single = self._fleet.only(node)
+        if self._copies.per_node.get(node, 0) < self._share:
+            self.with_fewer |= single
+        else:
+            self.with_fewer &= ~single
 
 
 NO_COPIES = Stopped("no-candidate", "no two pods of one owner that could go share a node")

@@ -180,10 +180,8 @@ def part_neighbours(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | N
         if not moved:
             break
     for pod in candidates:
-        better = _apart(pod, args, snapshot)
-        # Proposed only to be refused, so that the plan tells why the quarrel goes on.
-        if draft.objection(pod, better):
-            draft.propose(pod, because=quarrels.why(pod), onto=better)
+        if refusal := draft.objection(pod, _apart(pod, args, snapshot)):
+            draft.decline(pod, refusal, because=quarrels.why(pod))
     return None if found else NO_CANDIDATE
 
 

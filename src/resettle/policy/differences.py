@@ -44,7 +44,7 @@ def differences(reading: Reading) -> tuple[Difference, ...]:
     found: dict[Difference, list[str]] = {one: [] for one in _unsaid("", top)}
     for profile, sets in busy:
         for one in _of_profile(profile, sets, top):
-            found.setdefault(one, []).append(profile.name)
+            found.setdefault(one, []).append(profile.name or "without a name")
     return tuple(_in_profiles(one, names, len(busy)) for one, names in found.items())
 
 

@@ -1,0 +1,62 @@
+"""The page about `resettle/v1` tells every habit, default and taint as the code has them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from resettle.model import Semantics
+from resettle.plugins.lifecycle_taints import KEYS, PREFIXES
+from resettle.policy.defaults import SAFE_DEFAULTS
+from resettle.policy.habits import HABITS
+
+from .reference import DOCS
+
+PAGE = (DOCS / "semantics.md").read_text(encoding="utf-8")
+FLAGS = {
+    name: " ".join(body.split())
+    for name, body in re.findall(r"^### `(\w+)`\n((?:(?!^##).*\n)*)", PAGE, re.M)
+}
+each_flag = pytest.mark.parametrize("flag", Semantics.__struct_fields__)
+
+
+def section(heading: str) -> str:
+    (body,) = re.findall(rf"^## {heading}\n((?:(?!^## ).*\n)*)", PAGE, re.M)
+    text: str = body
+    return text
+
+
+def test_every_flag_has_a_section_and_nothing_else_has() -> None:
+    assert list(FLAGS) == list(Semantics.__struct_fields__)
+
+
+@each_flag
+def test_a_section_says_what_the_peer_does_and_what_we_do_instead(flag: str) -> None:
+    habit = HABITS[flag]
+
+    assert f"**kubernetes-sigs/descheduler:** {habit.peer}" in FLAGS[flag]
+    assert f"**`resettle/v1`:** {habit.ours}" in FLAGS[flag]
+
+
+@each_flag
+def test_a_section_says_whom_it_touches_and_then_why(flag: str) -> None:
+    plugins = ", ".join(HABITS[flag].plugins) or "every plugin that proposes pods"
+    _, _, why = FLAGS[flag].partition(HABITS[flag].ours)
+
+    assert FLAGS[flag].startswith(f"Touches {plugins}.")
+    assert len(why.split()) > 10
+
+
+def test_the_safe_defaults_are_those_of_the_code() -> None:
+    rows = [line for line in section("Safe defaults").splitlines() if line.startswith("|")]
+
+    assert rows[2:] == [
+        f"| {it.plugin or 'top level'} | {it.says} | {it.remedy} |" for it in SAFE_DEFAULTS
+    ]
+
+
+def test_the_taints_of_the_life_cycle_are_those_of_the_code() -> None:
+    listed = re.findall(r"^- `(.+)`$", section("Taints of the life cycle of nodes"), re.M)
+
+    assert sorted(listed) == sorted([*KEYS, *(f"{prefix}…" for prefix in PREFIXES)])

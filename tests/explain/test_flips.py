@@ -1,0 +1,129 @@
+"""What is offered as a change that moves a refused pod does move it, and nothing less does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain
+
+from resettle.explain.flips import Change, Flip, Flips, Trial, flips
+from resettle.explain.settings import every_setting
+from resettle.explain.stage import Stage
+from resettle.framework.codes import REFUSED
+from resettle.model import Pod
+from tests.explain.varied import Varied, leader_and_follower, varied
+
+PODS_FOR_EACH_CODE = 12
+NOT_IN_THE_WAY = {"already-planned"}
+"""Such a pod moves, on another plugin's word."""
+
+
+class Asked:
+    """A pod that was refused, with what was offered for it."""
+
+    def __init__(self, world: Varied, pod: Pod) -> None:
+        self.world = world
+        self.pod = pod
+        self.trial = Trial(Stage(world.descheduler, world.snapshot), pod)
+
+    def __repr__(self) -> str:
+        return f"{self.world.id} {self.pod.key}"
+
+    def after(self, changes: Iterable[Change]) -> bool:
+        """Whether the pod moves once these changes are made."""
+        stage = self.trial.stage
+        for change in changes:
+            stage = change.setting.turned(stage, change.value)
+        return self.trial.moves(stage)
+
+    @property
+    def offered(self) -> Flips:
+        return flips(self.world.descheduler, self.world.snapshot, self.pod)
+
+    def single_changes(self) -> Iterator[Change]:
+        """Every value of every setting, whether or not it has to do with the refusals."""
+        refused = self.trial.refused(self.trial.stage)
+        met = [refusal for proposal in refused for refusal in proposal.refusals]
+        profiles = {proposal.profile for proposal in refused}
+        for setting in every_setting(self.trial.stage, self.pod, profiles, met):
+            yield from (Change(setting, value) for value in setting.ladder)
+
+
+@cache
+def refused_pods() -> tuple[Asked, ...]:
+    """Pods of varied clusters, up to a dozen for each code they were first refused with."""
+    found: dict[str, list[Asked]] = {}
+    for world in (*varied(seed=20260131, every=2), leader_and_follower()):
+        keys = [pod.key for pod in world.snapshot.pods]
+        plan = world.descheduler.draw_plan(world.snapshot, watching=keys)
+        moving = {move.pod.key for move in plan.moves}
+        firsts = {it.subject: it.refusals[0] for it in plan.proposals if it.refusals}
+        taken: Counter[str] = Counter()
+        for key, refusal in firsts.items():
+            of_code = found.setdefault(refusal.code, [])
+            pod = world.snapshot.pod(*key.split("/"))
+            if pod is None or key in moving or taken[refusal.code] > 1:
+                continue
+            if len(of_code) < PODS_FOR_EACH_CODE:
+                taken[refusal.code] += 1
+                of_code.append(Asked(world, pod))
+    return tuple(chain.from_iterable(found[code] for code in sorted(found)))
+
+
+def test_every_refusal_occurs_among_the_pods_that_are_asked_about() -> None:
+    met = {
+        proposal.refusals[0].code
+        for asked in refused_pods()
+        for proposal in asked.trial.refused(asked.trial.stage)
+    }
+
+    assert met == set(REFUSED) - NOT_IN_THE_WAY
+    assert len(refused_pods()) > 200
+
+
+def test_what_is_offered_moves_the_pod_and_nothing_of_it_can_be_spared() -> None:
+    wrong = [
+        (asked, [change.says for change in flip], complaint)
+        for asked in refused_pods()
+        for flip in asked.offered.offered
+        for complaint in complaints(asked, flip)
+    ]
+
+    assert wrong == []
+
+
+def complaints(asked: Asked, flip: Flip) -> Iterator[str]:
+    if not asked.after(flip):
+        yield "the pod stays"
+    for at, change in enumerate(flip):
+        rest = (*flip[:at], *flip[at + 1 :])
+        if asked.after(rest):
+            yield f"it moves without `{change.says}`"
+        step = list(change.setting.ladder).index(change.value)
+        if step:
+            less = Change(change.setting, change.setting.ladder[step - 1])
+            if asked.after((*flip[:at], less, *flip[at + 1 :])):
+                yield f"it moves with `{less.says}` already"
+
+
+def test_where_no_single_change_is_offered_none_exists() -> None:
+    missed = [
+        (asked, change.says)
+        for asked in refused_pods()
+        if not any(len(flip) == 1 for flip in asked.offered.offered)
+        for change in asked.single_changes()
+        if asked.after([change])
+    ]
+
+    assert missed == []
+
+
+def test_where_nothing_is_offered_a_refusal_is_named() -> None:
+    silent = [
+        asked
+        for asked in refused_pods()
+        if not asked.offered.offered and asked.offered.in_the_way is None
+    ]
+
+    assert silent == []
