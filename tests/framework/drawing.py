@@ -48,13 +48,18 @@ def instance(plugin: Plugin, point: str = "deschedule", **args: Any) -> Instance
     return Instance(plugin, plugin.args(**args), point)
 
 
+def guarding(guard: Plugin, point: str) -> Instance:
+    """A guard at a point; DefaultEvictor lets the only pod of an owner go, however it is read."""
+    return instance(guard, point, **({"min_replicas": 0} if guard is EVICTOR else {}))
+
+
 def guarded_by(*guards: Plugin, name: str = "it", **more: Any) -> Profile:
     """A profile with these guards at every point they serve."""
     return Profile(
         name=name,
-        filters=tuple(instance(it, "filter") for it in guards if it.filter),
+        filters=tuple(guarding(it, "filter") for it in guards if it.filter),
         pre_eviction_filters=tuple(
-            instance(it, "preevictionfilter") for it in guards if it.preevictionfilter
+            guarding(it, "preevictionfilter") for it in guards if it.preevictionfilter
         ),
         **more,
     )

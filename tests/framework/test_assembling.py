@@ -27,7 +27,7 @@ from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.testing import World, cluster, node, plan_policy, pod
 
-from .drawing import EVICTOR
+from .drawing import EVICTOR, guarding
 
 
 class PickArgs(Args, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ def test_a_descheduler_needs_neither_policy_nor_registry() -> None:
             Profile(
                 name="mine",
                 deschedule=(picking,),
-                filters=(Instance(EVICTOR, EVICTOR.args(), "filter"),),
+                filters=(guarding(EVICTOR, "filter"),),
             ),
         ),
         limits=Limits(total=1),

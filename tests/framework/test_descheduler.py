@@ -56,6 +56,9 @@ def profile(
     }
 
 
+SINGLES_TOO: dict[str, Any] = {"DefaultEvictor": {"minReplicas": 0}}
+
+
 def two_nodes(*pods: Any) -> World:
     return cluster(node("n1").holding(*pods), node("n2"))
 
@@ -303,7 +306,10 @@ def test_sorters_order_what_is_walked_and_proposed(
     point: str, sorters: list[str], config: dict[str, Any], order: list[str]
 ) -> None:
     sets: dict[str, Any] = {"deschedule": ["All"], point: sorters}
-    document = {"maxNoOfPodsToEvictTotal": 3, "profiles": [profile(config=config, **sets)]}
+    document = {
+        "maxNoOfPodsToEvictTotal": 3,
+        "profiles": [profile(config=config | SINGLES_TOO, **sets)],
+    }
     ours = plan_policy(document, aged(), registry=REGISTRY, api_version=OURS)
     theirs = plan_policy(document, aged(), registry=REGISTRY, api_version=AT)
     unsorted = plan_policy({"profiles": [profile(deschedule=["All"])]}, aged(), registry=REGISTRY)
@@ -315,7 +321,11 @@ def test_sorters_order_what_is_walked_and_proposed(
 def test_of_two_orders_the_sort_decides_and_the_presort_breaks_its_ties() -> None:
     document = {
         "maxNoOfPodsToEvictTotal": 3,
-        "profiles": [profile(deschedule=["All"], presort=["AgeSort"], sort=["PrioritySort"])],
+        "profiles": [
+            profile(
+                deschedule=["All"], presort=["AgeSort"], sort=["PrioritySort"], config=SINGLES_TOO
+            )
+        ],
     }
 
     assert plan_policy(document, aged(), registry=REGISTRY, api_version=OURS).evicts == [

@@ -111,7 +111,7 @@ class Trial:
 
     def moves(self, stage: Stage) -> bool:
         """Whether the pod goes there."""
-        return self.moves_in(self.plan(stage))
+        return self.moves_in(stage.descheduler.draw_plan(stage.snapshot))
 
     def moves_in(self, plan: Plan) -> bool:
         """Whether the pod is among the moves of a plan."""

@@ -62,8 +62,9 @@ def _raised(limit: _Limit, was: Any, stage: Stage, pod: Pod) -> Sequence[Any]:
             enough = len(population)
         case _:
             return tuple(percent for percent in HALF_PERCENTS if percent > was)
-    # A pod that two plugins propose may count twice, where the peer's habits are kept.
-    return range(was + 1, max(was, 2 * enough) + 1)
+    if stage.descheduler.semantics.repeat_spends_limits:
+        enough *= 2  # a pod that two plugins propose may count twice
+    return range(was + 1, enough + 1)
 
 
 def _with_limit(field: str, stage: Stage, value: Any) -> Stage:

@@ -194,12 +194,12 @@ class Relief:
         draft, outlook = self._draft, self._snapshot.outlook
         waiting = self._waiting(source, lambda pod: _must_leave(pod) and concerns(pod))
         tried: list[Pod] = []
-        stays: Pod | None = None
+        stays: tuple[Pod, Refusal] | None = None
         for pod, cost in waiting.items():
             better = self._destinations.with_room_for(cost)
             refusal = draft.objection(pod, better)
             if refusal is not None and refusal.limit is None:
-                stays = pod
+                stays = pod, refusal
                 break
             target = outlook.likeliest(pod, outlook.places(pod) & better or outlook.places(pod))
             outlook.move(pod, target)
@@ -212,8 +212,9 @@ class Relief:
             outlook.take_back(pod)
         if stays is None:
             return waiting
-        draft.note(source.node, "not-emptied", f"{stays.key} cannot leave, so nobody does")
-        self._propose(source, stays, waiting[stays], because(source))
+        pod, refusal = stays
+        draft.note(source.node, "not-emptied", f"{pod.key} cannot leave, so nobody does")
+        draft.decline(pod, refusal, because=because(source))
         return {}
 
 

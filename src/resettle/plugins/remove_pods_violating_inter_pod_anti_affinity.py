@@ -150,18 +150,14 @@ def part_neighbours(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | N
     """Proposes the pods whose going ends every quarrel that can be ended."""
     selection = snapshot.prepared(args, Selection)
     found = False
-    refused: set[Pod] = set()
     full: set[str] = set()
     while True:
-        quarrels = Quarrels(_quarrels(args, snapshot, draft))
+        quarrels = Quarrels(_quarrels(args, snapshot))
         found = found or any(True for _ in quarrels.pods)
         candidates = [
             pod
             for pod in draft.ordered(draft.walked(sorted(quarrels.pods, key=by_lot)), by_priority)
-            if pod in selection
-            and pod not in refused
-            and pod.node not in full
-            and not draft.terminating(pod)
+            if pod in selection and pod.node not in full and not draft.terminating(pod)
         ]
         movable = [
             pod for pod in candidates if not draft.objection(pod, _apart(pod, args, snapshot))
@@ -175,8 +171,6 @@ def part_neighbours(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | N
                 return LIMIT_REACHED
             if verdict.limit in (Limit.NODE, Limit.NODES):
                 full.add(pod.node)
-            elif not verdict.gone:
-                refused.add(pod)
         if not moved:
             break
     for pod in candidates:
@@ -185,15 +179,15 @@ def part_neighbours(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | N
     return None if found else NO_CANDIDATE
 
 
-def _quarrels(args: Args, snapshot: Snapshot, draft: Draft) -> Iterator[Quarrel]:
+def _quarrels(args: Args, snapshot: Snapshot) -> Iterator[Quarrel]:
     """Every rule and domain in which one who states it and one it is about are together."""
     neighbours, fleet = snapshot.outlook.neighbours, snapshot.fleet
     for wish, templates in neighbours.stated(preferred=args.include_preferred).items():
         values = fleet.values_of(wish.topology_key)
-        stating = _by_domain(templates, values, snapshot, draft)
+        stating = _by_domain(templates, values, snapshot)
         if not stating:
             continue
-        meant = _by_domain(neighbours.templates_meant(wish), values, snapshot, draft)
+        meant = _by_domain(neighbours.templates_meant(wish), values, snapshot)
         for where in sorted(stating.keys() & meant.keys()):
             if len(stating[where] | meant[where]) > 1:
                 why = f"anti-affinity parts pods of one {wish.topology_key} ({where})"
@@ -201,7 +195,7 @@ def _quarrels(args: Args, snapshot: Snapshot, draft: Draft) -> Iterator[Quarrel]
 
 
 def _by_domain(
-    templates: Iterable[Template], values: dict[str, str], snapshot: Snapshot, draft: Draft
+    templates: Iterable[Template], values: dict[str, str], snapshot: Snapshot
 ) -> dict[str, set[Pod]]:
     home, scope = snapshot.outlook.residents.home, snapshot.names_in_scope
     found: dict[str, set[Pod]] = {}
