@@ -81,13 +81,13 @@ def _wanted_in_vain(watched: Watched, turn: Turn, pod: Pod) -> Unwanted:
     """Why the plugin did not come to propose a pod that is its business."""
     if pod.terminating:
         return Unwanted("terminating", "is already terminating")
-    run, node = turn.run, pod.node
-    if run is not None and run.stopped:
-        return Unwanted(NO_TURN, f"its turn did not come: {run.stopped.says}")
-    if note := watched.note_on(node, turn):
-        return Unwanted(NO_TURN, f"its turn did not come: {note.says}")
-    if refusal := next(grounds(turn.profile, watched.snapshot, pod), None):
+    node, stopped = pod.node, turn.run.stopped if turn.run else None
+    out_of_moves = stopped is not None and stopped.code == "limit-total"
+    refusal = next(grounds(turn.profile, watched.snapshot, pod), None)
+    if refusal and not out_of_moves:
         return Unwanted(NO_TURN, f"is not counted on to leave: {refusal.sentence}")
+    if why := stopped or watched.note_on(node, turn):
+        return Unwanted(NO_TURN, f"its turn did not come: {why.says}")
     first = sum(
         move.pod.node == node and move.plugin == turn.instance.name for move in watched.plan.moves
     )

@@ -108,9 +108,11 @@ class Draft:
         """
         return self._enter(pod, self._judge(pod, onto), because, onto)
 
-    def decline(self, pod: Pod, objection: Refusal, *, because: str) -> None:
+    def decline(
+        self, pod: Pod, objection: Refusal, *, because: str, onto: NodeSet | None = None
+    ) -> None:
         """Enters a refusal that `objection` has found, as if the pod had been proposed."""
-        self._enter(pod, refused(objection), because, None)
+        self._enter(pod, refused(objection), because, onto)
 
     def _enter(self, pod: Pod, verdict: Verdict, because: str, onto: NodeSet | None) -> Verdict:
         self._verdicts[verdict.kind] += 1

@@ -134,7 +134,8 @@ class Relief:
                 # The proposal will meet the limit too, and end the turn for this node or for all.
                 return chosen or {pod: cost}
             if refusal is not None:
-                self._draft.decline(pod, refusal, because=because(source))
+                better = self._destinations.with_room_for(cost)
+                self._draft.decline(pod, refusal, because=because(source), onto=better)
                 del waiting[pod]
                 continue
             chosen[pod] = cost
@@ -214,7 +215,8 @@ class Relief:
             return waiting
         pod, refusal = stays
         draft.note(source.node, "not-emptied", f"{pod.key} cannot leave, so nobody does")
-        draft.decline(pod, refusal, because=because(source))
+        better = self._destinations.with_room_for(waiting[pod])
+        draft.decline(pod, refusal, because=because(source), onto=better)
         return {}
 
 

@@ -174,8 +174,9 @@ def part_neighbours(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | N
         if not moved:
             break
     for pod in candidates:
-        if refusal := draft.objection(pod, _apart(pod, args, snapshot)):
-            draft.decline(pod, refusal, because=quarrels.why(pod))
+        better = _apart(pod, args, snapshot)
+        if refusal := draft.objection(pod, better):
+            draft.decline(pod, refusal, because=quarrels.why(pod), onto=better)
     return None if found else NO_CANDIDATE
 
 
