@@ -21,9 +21,9 @@ CLAIMS = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
 WEB = {"app": "web"}
 
 
-def hints(world: World, key: str = "default/it", **more: Any) -> list[str]:
+def hints(world: World, **more: Any) -> list[str]:
     """The hints at the end of the answer, unwrapped."""
-    answer = about_pod(policy("PodLifeTime", OLD, **more), world, key)
+    answer = about_pod(policy("PodLifeTime", OLD, **more), world)
     text = pod_text(answer, Paint(False), 1000)
     return [line.removeprefix("hint: ") for line in text.splitlines() if line.startswith("hint")]
 
@@ -217,7 +217,7 @@ def test_a_guard_that_refuses_tells_what_would_make_it_yield(
     ],
 )
 def test_a_limit_that_refuses_tells_how_high_it_would_have_to_be(
-    limits: dict[str, int], said: list[str]
+    limits: dict[str, Any], said: list[str]
 ) -> None:
     world = cluster(
         node("n1").holding(pod("oldest", age="9d"), pod("it", age="1h")),
@@ -230,7 +230,7 @@ def test_a_limit_that_refuses_tells_how_high_it_would_have_to_be(
 def test_a_share_that_refuses_is_raised_in_half_percents() -> None:
     held = [pod(f"p{i}", age="9d") for i in range(9)]
     world = cluster(node("n1").holding(*held, pod("it", age="1h")), node("n2"))
-    limits = EVERYTHING | {"maxPercentOfPodsToEvict": 50}
+    limits: dict[str, Any] = EVERYTHING | {"maxPercentOfPodsToEvict": 50}
 
     assert hints(world, api_version=OURS, evictor={"minReplicas": 0}, **limits) == [
         "would move if `maxPercentOfPodsToEvict` were 90.5"

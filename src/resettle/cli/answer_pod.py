@@ -51,8 +51,9 @@ def _said(answer: PodAnswer, several: bool) -> list[Row]:
     firsts = {refusal.code for verb, refusal in refusals if verb == "refused"}
     said += (_refused(verb, it) for verb, it in refusals if verb == "refused")
     said += (_refused(v, it) for v, it in refusals if v != "refused" and it.code not in firsts)
-    if answer.move and answer.move.lands_on:
-        said.append(Row("lands on", answer.move.lands_on, "most likely, as the scheduler scores"))
+    if answer.move and (where := answer.move.lands_on):
+        again = "its own node again, most likely" if where == answer.pod.node else "most likely"
+        said.append(Row("lands on", where, again))
     for word in answer.words:
         if word.unwanted:
             verb = "waiting" if word.unwanted.code == NO_TURN else "unwanted"

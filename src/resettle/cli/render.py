@@ -1,14 +1,14 @@
 """A plan for people and for programs.
 
 The table says first what would happen, then to which nodes, then why the rest stays. A bar shows
-what a node's pods request: `█` stays, `▒` leaves, `·` is free.
+what a node's pods request: `█` stays, `▓` will likely come, `▒` leaves, `·` is free.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 import msgspec
@@ -18,6 +18,7 @@ from resettle.framework.codes import REASONS
 from resettle.framework.plan import Move, Plan, PluginRun
 from resettle.load.bands import offered, shares
 from resettle.model.node import Node
+from resettle.model.pod import Pod
 from resettle.model.requests import requested_by
 from resettle.model.snapshot import Snapshot
 
@@ -33,18 +34,7 @@ MOST_MOVES = 40
 def plan_document(plan: Plan) -> dict[str, Any]:
     """The plan as other programs read it; keys are stable, new ones may join."""
     document: dict[str, Any] = {
-        "moves": [
-            {
-                "namespace": move.pod.namespace,
-                "name": move.pod.name,
-                "uid": move.pod.uid,
-                "node": move.pod.node,
-                "plugin": move.plugin,
-                "profile": move.profile,
-                "reason": move.reason,
-            }
-            for move in plan.moves
-        ],
+        "moves": [_move_document(move) for move in plan.moves],
         "refused": plan.refused,
         "plugins": [_run_document(run) for run in plan.runs],
         "snapshot": {
@@ -56,6 +46,19 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     if plan.skipped:
         document["skipped"] = {"code": plan.skipped.code, "reason": plan.skipped.says}
     return document
+
+
+def _move_document(move: Move) -> dict[str, Any]:
+    document = {
+        "namespace": move.pod.namespace,
+        "name": move.pod.name,
+        "uid": move.pod.uid,
+        "node": move.pod.node,
+        "plugin": move.plugin,
+        "profile": move.profile,
+        "reason": move.reason,
+    }
+    return document | ({"likely_node": move.lands_on} if move.lands_on else {})
 
 
 def _run_document(run: PluginRun) -> dict[str, Any]:
@@ -138,8 +141,13 @@ def _why_nothing(plan: Plan) -> str:
     return "no plugin found a pod to move"
 
 
+def _where(move: Move) -> str:
+    """The node a pod leaves, and the one it will likely land on where that is foretold."""
+    return f"{move.pod.node} → {move.lands_on}" if move.lands_on else move.pod.node
+
+
 def _moves(moves: Sequence[Move], paint: Paint) -> str:
-    rows = [(move.pod.key, move.pod.node, move.plugin, move.reason) for move in moves[:MOST_MOVES]]
+    rows = [(move.pod.key, _where(move), move.plugin, move.reason) for move in moves[:MOST_MOVES]]
     lines = list(_table(("POD", "NODE", "PLUGIN", "WHY"), rows, paint))
     if len(moves) > MOST_MOVES:
         lines.append(f"… and {len(moves) - MOST_MOVES} more; `-o json` lists all")
@@ -148,9 +156,11 @@ def _moves(moves: Sequence[Move], paint: Paint) -> str:
 
 def _nodes(plan: Plan, snapshot: Snapshot, paint: Paint) -> str:
     """Bars of the nodes that lose pods, and of all others while these are few."""
-    leaving: dict[str, set[Any]] = {}
+    leaving: dict[str, set[Pod]] = {}
+    coming: dict[str, list[Pod]] = {}
     for move in plan.moves:
         leaving.setdefault(move.pod.node, set()).add(move.pod)
+        coming.setdefault(move.lands_on, []).append(move.pod)
     nodes = list(snapshot.fleet)
     if len(nodes) > MOST_NODES:
         nodes = sorted(
@@ -160,33 +170,38 @@ def _nodes(plan: Plan, snapshot: Snapshot, paint: Paint) -> str:
     rows = []
     for node in nodes[:MOST_NODES]:
         before = snapshot.requested(node)
-        gone = leaving.get(node.name, set())
-        after = requested_by(pod for pod in snapshot.active_on(node) if pod not in gone)
-        cells = [bar(*_pair(node, before, after, name), paint) for name in ("cpu", "memory")]
+        gone, come = leaving.get(node.name, set()), coming.get(node.name, [])
+        kept = [pod for pod in snapshot.active_on(node) if pod not in gone]
+        uses = (before, requested_by([*kept, *come]), requested_by(kept))
+        cells = []
+        for name in ("cpu", "memory"):
+            was, will, stays = _shares(node, uses, name)
+            cells.append(bar(was, will, paint, stays))
         pods = len(snapshot.pods_on(node))
-        count = f"{pods} → {pods - len(gone)}" if gone else str(pods)
-        rows.append((node.name, *cells, count))
+        later = pods - len(gone) + len(come)
+        rows.append((node.name, *cells, f"{pods} → {later}" if later != pods else str(pods)))
     lines = list(_table(("NODE", "CPU REQUESTED", "MEMORY REQUESTED", "PODS"), rows, paint))
     if len(leaving) > MOST_NODES:
         lines.append(f"… and {len(leaving) - MOST_NODES} more nodes that lose pods")
     return "\n".join(lines)
 
 
-def _pair(node: Node, before: Any, after: Any, resource: str) -> tuple[float | None, float | None]:
-    offer = offered(node)
-    return (
-        shares(before, offer, (resource,)).get(resource),
-        shares(after, offer, (resource,)).get(resource),
-    )
+def _shares(node: Node, uses: Iterable[Mapping[str, int]], resource: str) -> Iterator[float | None]:
+    """Which share of a resource each of these is of what the node offers."""
+    for used in uses:
+        yield shares(used, offered(node), (resource,)).get(resource)
 
 
-def bar(before: float | None, after: float | None, paint: Paint) -> str:
+def bar(before: float | None, after: float | None, paint: Paint, kept: float | None = None) -> str:
     """`████▒▒······  60% → 40%`, or a dash where the node does not say what it offers."""
     if before is None or after is None:
         return "-"
-    full, kept = (min(round(share / 100 * BAR_WIDTH), BAR_WIDTH) for share in (before, after))
-    drawn = paint("stays", "█" * kept) + paint("leaves", "▒" * (full - kept))
-    drawn += paint("dim", "·" * (BAR_WIDTH - full))
+    was, stays, will = (
+        min(round(share / 100 * BAR_WIDTH), BAR_WIDTH)
+        for share in (before, after if kept is None else kept, after)
+    )
+    drawn = paint("stays", "█" * stays + "▓" * (will - stays)) + paint("leaves", "▒" * (was - will))
+    drawn += paint("dim", "·" * (BAR_WIDTH - max(was, will)))
     figure = (
         f"{before:3.0f}%" if round(before) == round(after) else f"{before:3.0f}% → {after:.0f}%"
     )
