@@ -45,11 +45,14 @@ LARGE_WORKLOADS = 10
 NODES_PER_TEAM = 5
 NODE_CPU = 16_000
 NODE_PODS = 110
+DISKS = "disks.csi.example"
 LISTS = {
     "Node": "v1",
     "Pod": "v1",
     "Namespace": "v1",
     "PersistentVolumeClaim": "v1",
+    "PersistentVolume": "v1",
+    "CSINode": "storage.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
     "PriorityClass": "scheduling.k8s.io/v1",
 }
@@ -128,6 +131,11 @@ class Generator:
         for workload in self._workloads:
             for claim in workload.claims:
                 yield "PersistentVolumeClaim", compact(_claim(claim, workload.namespace))
+        for workload in self._workloads:
+            for claim in workload.claims:
+                yield "PersistentVolume", compact(_volume(claim, workload.namespace))
+        for name in self.names:
+            yield "CSINode", compact(_attach_limit(name))
         # Budgets that forbid nothing: the peer's dry run heeds none, and its plan would differ.
         for workload in self._workloads:
             if workload.kind == "Deployment" and self._lots.random() < self.shape.budgets:
@@ -361,9 +369,26 @@ def compact(value: Object) -> str:
 def _claim(name: str, namespace: str) -> Object:
     return {
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "standard"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "standard",
+            "volumeName": f"{namespace}-{name}",
+        },
         "status": {"phase": "Bound"},
     }
+
+
+def _volume(claim: str, namespace: str) -> Object:
+    name = f"{namespace}-{claim}"
+    return {
+        "metadata": {"name": name},
+        "spec": {"csi": {"driver": DISKS, "volumeHandle": name}},
+    }
+
+
+def _attach_limit(node: str) -> Object:
+    drivers = [{"name": DISKS, "nodeID": node, "allocatable": {"count": 39}}]
+    return {"metadata": {"name": node}, "spec": {"drivers": drivers}}
 
 
 def _budget(workload: Workload) -> Object:

@@ -35,6 +35,8 @@ PATHS = {
     "/api/v1/pods": "Pod",
     "/api/v1/namespaces": "Namespace",
     "/api/v1/persistentvolumeclaims": "PersistentVolumeClaim",
+    "/api/v1/persistentvolumes": "PersistentVolume",
+    "/apis/storage.k8s.io/v1/csinodes": "CSINode",
     "/apis/policy/v1/poddisruptionbudgets": "PodDisruptionBudget",
     "/apis/scheduling.k8s.io/v1/priorityclasses": "PriorityClass",
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import NODEFAULT, inspect
 
+from resettle.explain.overlooked import NO_TURN
 from resettle.framework import Limit, Plugin
 from resettle.framework.registry import GROUP
 
@@ -65,6 +66,47 @@ def stopped_codes() -> set[str]:
     return {code for first in calls_of("Stopped") for code in _codes(first)}
 
 
+def unwanted_codes() -> set[str]:
+    """Every code with which a plugin of ours passes a pod over, in its turn or when asked."""
+    asked = {code for first in calls_of("Unwanted") for code in _codes(first)}
+    return asked | {code for code, of_node in _notes() if not of_node}
+
+
+def noted_codes() -> set[str]:
+    """Every code of a remark on a node."""
+    return {code for code, of_node in _notes() if of_node}
+
+
+def _notes() -> Iterator[tuple[str, bool]]:
+    """The codes of `draft.note`, and whether it is about a node."""
+    for file in sorted((SOURCE / "plugins").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(attr="note"),
+                    args=[about, ast.Constant(value=str(code)), _],
+                ):
+                    yield code, ast.unparse(about).endswith("node")
+
+
+def ground_codes() -> set[str]:
+    """Every code under which some check rules a node out."""
+    found: set[str] = set()
+    for file in (SOURCE / "model" / "fit.py", SOURCE / "model" / "outlook.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name == "_checks":
+                found |= {code for code in map(_yielded, ast.walk(node)) if code}
+    return found
+
+
+def _yielded(node: ast.AST) -> str:
+    """The code that begins a tuple which a check yields."""
+    match node:
+        case ast.Yield(value=ast.Tuple(elts=[ast.Constant(value=str(code)), *_])):
+            return code
+    return ""
+
+
 def _codes(first: ast.expr) -> Iterator[str]:
     match first:
         case ast.Constant(value=str(code)):
@@ -75,6 +117,10 @@ def _codes(first: ast.expr) -> Iterator[str]:
         case ast.Name(id="code"):
             # A function that wraps the call and hands its own first argument on.
             yield from (code for inner in calls_of("_protects") for code in _codes(inner))
+        case ast.IfExp(body=one, orelse=other):
+            yield from (*_codes(one), *_codes(other))
+        case ast.Name(id="NO_TURN"):
+            yield NO_TURN
         case ast.Attribute(attr="code"):
             pass  # the code of another one, which is found where that one is made
         case _:

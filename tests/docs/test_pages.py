@@ -18,12 +18,24 @@ import yaml
 from resettle.cli.main import parser
 from resettle.cli.render import plan_document
 from resettle.cluster.api import PATHS
-from resettle.framework.codes import REASONS
+from resettle.framework.codes import NOTED, REFUSED, RULED_OUT, STOPPED, UNWANTED, Meaning
 from resettle.testing import cluster, node, plan, pod
 
-from .reference import DOCS, IN_TREE, ROOT, refusal_codes, stopped_codes
+from .reference import (
+    DOCS,
+    IN_TREE,
+    ROOT,
+    ground_codes,
+    noted_codes,
+    refusal_codes,
+    stopped_codes,
+    unwanted_codes,
+)
 
-PAGES = ("plugins.md", "plans.md", "concepts.md", "semantics.md", "troubleshooting.md")
+PAGES = (
+    *("plugins.md", "plans.md", "explain.md", "codes.md", "concepts.md", "semantics.md"),
+    "troubleshooting.md",
+)
 BLOCK = re.compile(r"^```(\w+)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
 each_page = pytest.mark.parametrize("page", PAGES)
@@ -33,26 +45,55 @@ def text_of(page: str) -> str:
     return (DOCS / page).read_text(encoding="utf-8")
 
 
+def table(page: str, heading: str) -> list[list[str]]:
+    """The rows of a section's table."""
+    (section,) = re.findall(rf"^##+ {heading}\n(.*?)(?=^##+ |\Z)", text_of(page), re.M | re.S)
+    lines = [line for line in section.splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
 def first_column(page: str, heading: str) -> set[str]:
     """What stands in backticks in the first cells of a section's table."""
-    (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", text_of(page), re.M | re.S)
-    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
+    cells = [row[0] for row in table(page, heading)]
     return {code for cell in cells for code in re.findall(r"`([^`]+)`", cell)}
 
 
 # -- codes ---------------------------------------------------------------------------------------
 
 
-def test_every_refusal_in_the_source_has_its_reason_and_every_reason_a_refusal() -> None:
-    assert refusal_codes() == set(REASONS)
+@pytest.mark.parametrize(
+    ("used", "listed"),
+    [
+        pytest.param(refusal_codes(), REFUSED, id="refusals"),
+        pytest.param(stopped_codes(), STOPPED, id="ways to stop"),
+        pytest.param(unwanted_codes(), UNWANTED, id="reasons to pass a pod over"),
+        pytest.param(ground_codes(), RULED_OUT, id="what rules a node out"),
+        pytest.param(noted_codes(), NOTED, id="remarks on a node"),
+    ],
+)
+def test_every_code_in_the_source_is_listed_and_every_listed_one_is_used(
+    used: set[str], listed: dict[str, Meaning]
+) -> None:
+    assert used == set(listed)
 
 
-def test_the_page_lists_exactly_the_refusals_there_are() -> None:
-    assert first_column("plans.md", "Why a pod stays") == set(REASONS)
+@pytest.mark.parametrize(
+    ("heading", "listed"),
+    [
+        pytest.param("Why a pod stays", REFUSED, id="refusals"),
+        pytest.param("Why a plugin stops", STOPPED, id="ways to stop"),
+        pytest.param("Why a pod is not proposed", UNWANTED, id="reasons to pass a pod over"),
+        pytest.param("Why a node does not take a pod", RULED_OUT, id="what rules a node out"),
+        pytest.param("What is remarked on a node", NOTED, id="remarks on a node"),
+    ],
+)
+def test_the_page_of_codes_lists_each_with_what_helps(
+    heading: str, listed: dict[str, Meaning]
+) -> None:
+    helps = {row[0].strip("`"): row[-1] for row in table("codes.md", heading)}
 
-
-def test_the_page_lists_exactly_the_ways_to_stop_there_are() -> None:
-    assert first_column("plans.md", "Why a plugin stops") == stopped_codes()
+    assert helps == {code: meaning.helps for code, meaning in listed.items()}
+    assert list(helps) == sorted(helps)
 
 
 # -- the plan as JSON, and the command line ------------------------------------------------------
@@ -67,7 +108,7 @@ def paths(value: Any, prefix: str = "") -> Iterator[str]:
         for key, item in value.items():
             path = f"{prefix}.{key}".lstrip(".")
             yield path
-            if key != "refused":  # its keys are codes
+            if key != "refused" or isinstance(item, list):  # else its keys are codes
                 yield from paths(item, path)
 
 
@@ -98,12 +139,40 @@ def test_every_key_of_a_plan_is_explained(world: Any, args: dict[str, Any]) -> N
     assert found <= explained
 
 
-def test_every_flag_of_the_command_is_explained() -> None:
-    (commands,) = (action for action in parser()._actions if action.choices)
-    assert isinstance(commands.choices, dict)
-    flags = {action.option_strings[0] for action in commands.choices["plan"]._actions} - {"-h"}
+@pytest.mark.parametrize("subject", ["pod", "moving-pod", "node", "cycle"])
+def test_every_key_of_an_answer_is_explained(subject: str) -> None:
+    kept = ROOT / "tests" / "cli" / "transcripts" / f"explain-{subject}.json"
+    explained = first_column("explain.md", f"Keys about a {subject.removeprefix('moving-')}")
 
-    assert flags == first_column("plans.md", "What goes in")
+    found = {
+        path
+        for each in paths(json.loads(kept.read_text(encoding="utf-8")))
+        for path in [re.sub(r"^resources\.[^.]+", "resources.*", each)]
+        if not any(other.startswith((path + ".", path + "[")) for other in explained)
+    }
+
+    assert found <= explained
+
+
+@pytest.mark.parametrize(
+    ("command", "page", "heading"),
+    [
+        pytest.param(["plan"], "plans.md", "What goes in", id="plan"),
+        *(
+            pytest.param(["explain", what], "explain.md", "What goes in", id=f"explain {what}")
+            for what in ("pod", "node", "cycle")
+        ),
+    ],
+)
+def test_every_flag_of_a_command_is_explained(command: list[str], page: str, heading: str) -> None:
+    told = parser()
+    for word in command:
+        (commands,) = (it for it in told._actions if isinstance(it.choices, dict))
+        assert isinstance(commands.choices, dict)
+        told = commands.choices[word]
+    flags = {it.option_strings[0] for it in told._actions if it.option_strings} - {"-h"}
+
+    assert flags == first_column(page, heading)
 
 
 # -- what the pages show -------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from resettle.cli.lines import Row, counted, rows
 from resettle.cli.render import MOST_MOVES, Paint, bar
 from resettle.explain.node import NodeAnswer, Tally, Use
 from resettle.framework.codes import REFUSED
+from resettle.framework.plan import Move
 from resettle.model.quantity import written
 
 # -- for people -----------------------------------------------------------------------------------
@@ -31,8 +32,9 @@ def headline(answer: NodeAnswer) -> str:
     name, pods, going = answer.node.name, counted(answer.pods, "pod"), len(answer.leaving)
     if answer.left_out:
         return f"{name} is out of scope with its {pods}: {answer.left_out.says}"
-    goes = "none of them would go" if not going else f"{going} of them would go"
-    return f"{name} is in scope and holds {pods}; {goes}"
+    if not answer.pods:
+        return f"{name} is in scope and holds no pods"
+    return f"{name} is in scope and holds {pods}, of which {going or 'none'} would go"
 
 
 def _state(answer: NodeAnswer, paint: Paint) -> Iterator[str]:
@@ -69,6 +71,13 @@ def _leaving(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
         yield from rows([Row(it.pod.key, it.plugin, it.reason) for it in shown], paint, columns)
         if len(answer.leaving) > MOST_MOVES:
             yield f"  … and {len(answer.leaving) - MOST_MOVES} more; `-o json` lists all"
+    if answer.landing:
+        if answer.leaving:
+            yield ""
+        yield f"{counted(len(answer.landing), 'pod')} would likely land here"
+        shown = answer.landing[:MOST_MOVES]
+        said = [Row(it.pod.key, f"from {it.pod.node}", it.plugin) for it in shown]
+        yield from rows(said, paint, columns)
 
 
 def _refused(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
@@ -86,7 +95,9 @@ def _example(tally: Tally) -> str:
 
 def _unwanted(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
     if answer.unwanted:
-        yield "the others were proposed by nobody"
+        settled = len(answer.leaving) + sum(tally.count for tally in answer.refused)
+        rest = answer.pods - settled
+        yield f"{counted(rest, 'pod')} {'was' if rest == 1 else 'were'} proposed by no plugin"
         said = [
             Row(f"{it.count:3}", it.plugin, f"{it.says} (such as {it.pod})")
             for it in answer.unwanted
@@ -123,17 +134,8 @@ def node_document(answer: NodeAnswer) -> dict[str, Any]:
             }
             for it in answer.bands
         ],
-        "moves": [
-            {
-                "namespace": move.pod.namespace,
-                "name": move.pod.name,
-                "profile": move.profile,
-                "plugin": move.plugin,
-                "reason": move.reason,
-                "lands_on": move.lands_on,
-            }
-            for move in answer.leaving
-        ],
+        "leaving": [_move_document(move) for move in answer.leaving],
+        "landing": [_move_document(move) for move in answer.landing],
         "refused": [_tally_document(tally) for tally in answer.refused],
         "unwanted": [
             {"profile": tally.profile, "plugin": tally.plugin} | _tally_document(tally)
@@ -147,6 +149,18 @@ def node_document(answer: NodeAnswer) -> dict[str, Any]:
     if answer.left_out:
         document["out_of_scope"] = {"code": answer.left_out.code, "says": answer.left_out.says}
     return document
+
+
+def _move_document(move: Move) -> dict[str, Any]:
+    return {
+        "namespace": move.pod.namespace,
+        "name": move.pod.name,
+        "node": move.pod.node,
+        "lands_on": move.lands_on,
+        "profile": move.profile,
+        "plugin": move.plugin,
+        "reason": move.reason,
+    }
 
 
 def _tally_document(tally: Tally) -> dict[str, Any]:

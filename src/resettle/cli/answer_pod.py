@@ -32,7 +32,9 @@ def headline(answer: PodAnswer) -> str:
     pod = answer.pod
     where = f"on {pod.node}" if pod.node else "where it is, bound to no node"
     if answer.move:
-        return f"{pod.key} would move off {pod.node}"
+        target = answer.move.lands_on
+        to = "back to it" if target == pod.node else f"to {target}"
+        return f"{pod.key} would move off {pod.node}{f', most likely {to}' if target else ''}"
     if any(it.verdict == "moving" for word in answer.words for it in word.proposals):
         return f"{pod.key} is on its way already, still {where}"
     return f"{pod.key} stays {where}"
@@ -51,9 +53,6 @@ def _said(answer: PodAnswer, several: bool) -> list[Row]:
     firsts = {refusal.code for verb, refusal in refusals if verb == "refused"}
     said += (_refused(verb, it) for verb, it in refusals if verb == "refused")
     said += (_refused(v, it) for v, it in refusals if v != "refused" and it.code not in firsts)
-    if answer.move and (where := answer.move.lands_on):
-        again = "its own node again, most likely" if where == answer.pod.node else "most likely"
-        said.append(Row("lands on", where, again))
     for word in answer.words:
         if word.unwanted:
             verb = "waiting" if word.unwanted.code == NO_TURN else "unwanted"

@@ -56,6 +56,8 @@ class NodeAnswer(Struct, frozen=True, kw_only=True):
     bands: tuple[Banded, ...]
     pods: int
     leaving: tuple[Move, ...]
+    landing: tuple[Move, ...]
+    """Moves of pods that will most likely come here."""
     refused: tuple[Tally, ...]
     unwanted: tuple[Tally, ...]
     notes: tuple[Note, ...] = ()
@@ -74,6 +76,7 @@ def explain_node(descheduler: Descheduler, snapshot: Snapshot, node: Node) -> No
         bands=_bands(watched, node),
         pods=len(pods),
         leaving=tuple(move for move in watched.plan.moves if move.pod.node == node.name),
+        landing=tuple(move for move in watched.plan.moves if move.lands_on == node.name),
         refused=_refused(answers),
         unwanted=_unwanted(answers),
         notes=tuple(note for note in watched.plan.notes if note.subject == node.name),

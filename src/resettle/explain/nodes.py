@@ -14,7 +14,7 @@ from resettle.framework.verdict import Refusal
 from resettle.model.changes import Change, Changes
 from resettle.model.ground import Ground, Shortage
 from resettle.model.node import Node
-from resettle.model.quantity import NANO, written
+from resettle.model.quantity import NANO, counted, written
 
 LIFTS = frozenset({"no-node-fits", "no-better-node", "would-break"})
 CORDON = "node.kubernetes.io/unschedulable"
@@ -59,13 +59,14 @@ def _uncordoned(name: str, stage: Stage, _: Any) -> Stage:
 
 
 def _larger(node: Node, short: Shortage) -> Setting:
+    offer = counted(short.resource, node.allocatable.get(short.resource, 0))
     return Setting(
         name=f"allocatable.{short.resource}",
         where=f"node {node.name}",
-        was=0,
-        ladder=tuple(amount for amount in (short.amount - 1, short.amount) if amount),
+        was=offer,
+        ladder=tuple(offer + more for more in (short.amount - 1, short.amount) if more),
         turned=partial(_grown, node.name, short.resource),
-        says=partial(_more, node.name, short.resource),
+        says=lambda amount: _more(node.name, short.resource, amount - offer),
         lifts=LIFTS,
         reach=Reach.NODE,
     )
@@ -75,9 +76,8 @@ def _grown(name: str, resource: str, stage: Stage, amount: int) -> Stage:
     node = stage.snapshot.fleet.get(name)
     if node is None:
         return stage
-    more = amount * (_MILLI if resource == "cpu" else NANO)
-    offer = dict(node.allocatable or node.capacity)
-    offer[resource] = offer.get(resource, 0) + more
+    unit = _MILLI if resource == "cpu" else NANO
+    offer = {**node.allocatable, resource: amount * unit}
     return _with_node(stage, structs.replace(node, allocatable=offer))
 
 

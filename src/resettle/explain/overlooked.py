@@ -81,6 +81,8 @@ def _wanted_in_vain(watched: Watched, turn: Turn, pod: Pod) -> Unwanted:
     """Why the plugin did not come to propose a pod that is its business."""
     if pod.terminating:
         return Unwanted("terminating", "is already terminating")
+    if (move := watched.move_of(pod)) and watched.earlier(move, turn):
+        return Unwanted("leaving", f"is leaving already, on the word of {move.plugin}")
     node, stopped = pod.node, turn.run.stopped if turn.run else None
     out_of_moves = stopped is not None and stopped.code == "limit-total"
     refusal = next(grounds(turn.profile, watched.snapshot, pod), None)

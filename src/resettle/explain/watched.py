@@ -62,6 +62,13 @@ class Watched:
         """The move of this pod, if it goes."""
         return self._moves.get(pod.key)
 
+    def earlier(self, move: Move, turn: Turn) -> bool:
+        """Whether the move was entered in a turn before this one."""
+        before = self.turns[: self.turns.index(turn)]
+        return any(
+            (it.profile.name, it.instance.name) == (move.profile, move.plugin) for it in before
+        )
+
     def proposals_of(self, pod: Pod) -> list[Proposal]:
         """All proposals of the pod."""
         return self._proposals.get(pod.key, [])

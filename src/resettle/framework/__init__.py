@@ -3,12 +3,13 @@
 from resettle.errors import InputError, PluginError, PolicyError, ResettleError
 from resettle.framework.descheduler import Descheduler, assembled
 from resettle.framework.draft import Draft
-from resettle.framework.plan import Move, Note, Plan, PluginRun
+from resettle.framework.knob import Knob, Reach
+from resettle.framework.plan import Move, Note, Plan, PluginRun, Proposal, Spent
 from resettle.framework.plugin import Kind, Plugin, PreparedGuard
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.selection import selected
-from resettle.framework.verdict import Limit, Refusal, Stopped, Verdict
+from resettle.framework.verdict import Band, Limit, Refusal, Stopped, Unwanted, Verdict
 from resettle.policy.args import (
     Args,
     Duration,
@@ -26,6 +27,7 @@ from resettle.policy.problem import Problem, did_you_mean
 
 __all__ = [
     "Args",
+    "Band",
     "Descheduler",
     "Draft",
     "Duration",
@@ -33,6 +35,7 @@ __all__ = [
     "Instance",
     "Int32",
     "Kind",
+    "Knob",
     "Limit",
     "Limits",
     "Move",
@@ -47,12 +50,16 @@ __all__ = [
     "PreparedGuard",
     "Problem",
     "Profile",
+    "Proposal",
+    "Reach",
     "Refusal",
     "Registry",
     "ResettleError",
     "SelectingArgs",
+    "Spent",
     "Stopped",
     "Unsigned",
+    "Unwanted",
     "Verdict",
     "assembled",
     "default_registry",

@@ -178,6 +178,7 @@ UNWANTED = {
     "labels-left-out": Meaning(
         "is not selected by the plugin's `labelSelector`", "widen `labelSelector`"
     ),
+    "leaving": Meaning("is in this plan already", "nothing to do"),
     "namespace-left-out": Meaning(
         "is in a namespace that the plugin leaves out", "`namespaces` or `evictableNamespaces`"
     ),

@@ -3,6 +3,7 @@
 from resettle.model.affinity import NodeTerm, PodTerm, PreferredTerm, SpreadConstraint
 from resettle.model.changes import Change, Changes
 from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.ground import Ground, Shortage
 from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
 from resettle.model.pod import (
     Condition,
@@ -41,6 +42,7 @@ __all__ = [
     "Condition",
     "ContainerState",
     "Fleet",
+    "Ground",
     "LabelSelector",
     "Namespace",
     "Node",
@@ -54,6 +56,7 @@ __all__ = [
     "Requirement",
     "Selector",
     "Semantics",
+    "Shortage",
     "Snapshot",
     "Spec",
     "SpreadConstraint",

@@ -7,7 +7,6 @@ is known to take such a pod.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Volume
 from resettle.model.pod import Pod
 from resettle.model.residents import Residents
+from resettle.model.slots import Slots
 
 if TYPE_CHECKING:
     from resettle.model.snapshot import Snapshot
@@ -26,7 +26,6 @@ ZONE_LABELS = {
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
 """Labels of a volume, and where a node says the same today."""
-Attached = dict[tuple[str, str], Counter[str]]
 
 
 class Attachments:
@@ -61,15 +60,11 @@ class Attachments:
 
     def attachable(self, pod: Pod) -> NodeSet:
         """Nodes that can attach all volumes of the pod, going by their drivers' limits."""
-        nodes = self._residents.fleet.everyone
+        nodes, home = self._residents.fleet.everyone, self._residents.home(pod)
+        brought = self._handles(pod)
         for driver, handles in _by_driver(self._volumes(pod)).items():
-            for node, limit in self._limits.get(driver, {}).items():
-                there = self._attached.get((driver, node), Counter())
-                if node == self._residents.home(pod):
-                    there = there - Counter(self._handles(pod)[driver])
-                new = handles - there.keys()
-                if new and len(there) + len(new) > limit:
-                    nodes &= ~self._residents.fleet.only(node)
+            if driver in self._slots:
+                nodes &= self._slots[driver].open_to(handles, home, brought[driver])
         return nodes
 
     def move(self, pod: Pod, source: str, target: str, *, back: bool = False) -> None:
@@ -77,11 +72,12 @@ class Attachments:
 
         Claims made for the pod alone go with it; what its replacement gets is not known yet.
         """
-        attached = self._attached
         for driver, handles in self._handles(pod).items():
-            attached[driver, source] = attached[driver, source] - Counter(handles)
+            if driver in self._slots:
+                self._slots[driver].detach(source, handles)
         for driver, handles in _by_driver(self._volumes(pod, own=back)).items():
-            attached.setdefault((driver, target), Counter()).update(handles)
+            if driver in self._slots:
+                self._slots[driver].attach(target, handles)
 
     def _handles(self, pod: Pod) -> dict[str, set[str]]:
         """What is attached for the pod where it is."""
@@ -109,23 +105,21 @@ class Attachments:
         )
 
     @cached_property
-    def _limits(self) -> Mapping[str, dict[str, int]]:
+    def _slots(self) -> dict[str, Slots]:
+        """The drivers whose volumes some node can attach only so many of."""
         limits: dict[str, dict[str, int]] = {}
         for entry in self._snapshot.attach_limits.values():
             for driver, count in entry.limits.items():
                 limits.setdefault(driver, {})[entry.name] = count
-        return limits
-
-    @cached_property
-    def _attached(self) -> Attached:
-        attached: Attached = {}
-        for template in self._residents.population.templates:
+        residents = self._residents
+        slots = {driver: Slots(residents.fleet, counts) for driver, counts in limits.items()}
+        for template in residents.population.templates if slots else ():
             if template.spec.claim_volumes or template.spec.ephemeral_claims:
-                for pod in self._residents.population.active_of(template):
-                    for driver, handles in _by_driver(self._volumes(pod, own=True)).items():
-                        place = (driver, self._residents.home(pod))
-                        attached.setdefault(place, Counter()).update(handles)
-        return attached
+                for pod in residents.population.active_of(template):
+                    for driver, handles in self._handles(pod).items():
+                        if driver in slots:
+                            slots[driver].attach(residents.home(pod), handles)
+        return slots
 
     def _reach_of(self, volume: Volume) -> NodeSet:
         nodes = self._reach.get(volume.name)

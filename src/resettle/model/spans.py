@@ -18,9 +18,9 @@ def spoken(span: timedelta, units: int = 2) -> str:
     return "".join(f"{count}{name}" for count, name in parts[:units] if count) or "0s"
 
 
-def as_duration(seconds: int) -> str:
-    """So many seconds as a policy writes them, with nothing cut off: `26h`, `1h5s`."""
-    hours, rest = divmod(seconds, 3600)
+def as_duration(span: timedelta) -> str:
+    """The whole seconds of a span as a policy writes them: `26h`, `1h5s`."""
+    hours, rest = divmod(max(span // timedelta(seconds=1), 0), 3600)
     minutes, rest = divmod(rest, 60)
     parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
     return "".join(f"{count}{name}" for count, name in parts if count) or "0s"

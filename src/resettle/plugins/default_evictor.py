@@ -25,7 +25,7 @@ from resettle.model.population import Same
 from resettle.model.selector import EVERYTHING, LabelSelector, parse_selector
 from resettle.model.semantics import PARITY, Semantics
 from resettle.model.snapshot import Snapshot
-from resettle.model.spans import spoken
+from resettle.model.spans import as_duration
 from resettle.plugins.evictor_knobs import InForce, turnable
 from resettle.policy.args import Args as PluginArgs
 from resettle.policy.args import Duration, Int32, Unsigned, parse_duration, sound_selector
@@ -374,9 +374,9 @@ class Rules:
 
     def _how_young(self, pod: Pod) -> Refusal:
         """The same refusal with the figures behind it."""
-        least = spoken(self._min_age or timedelta())
-        ran = None if pod.started is None else spoken(self._snapshot.taken_at - pod.started)
-        said = "has not started yet" if ran is None else f"has been running for {ran}"
+        said, least = "has not started yet", as_duration(self._min_age or timedelta())
+        if pod.started is not None:
+            said = f"has been running for {as_duration(self._snapshot.taken_at - pod.started)}"
         return structs.replace(TOO_YOUNG, says=f"{said}, `minPodAge` is {least}")
 
     def _namespace_left_out(self, pod: Pod) -> bool:

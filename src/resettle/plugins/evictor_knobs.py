@@ -78,7 +78,7 @@ def _figures(force: InForce, pod: Pod) -> Iterator[Knob]:
     if force.min_age is not None:
         yield Knob(
             setting="minPodAge",
-            was=as_duration(force.min_age // timedelta(seconds=1)),
+            was=as_duration(force.min_age),
             ladder=_shorter_ages(force, pod),
             turned=lambda args, value: structs.replace(args, min_pod_age=value),
             says=lambda value: f"`minPodAge` were {'not set' if value is None else value}",
@@ -102,9 +102,9 @@ def _shorter_ages(force: InForce, pod: Pod) -> tuple[str | None, ...]:
     least = force.min_age or timedelta()
     ages: list[str | None] = []
     if pod.started is not None and pod.started <= force.now:
-        seconds = (force.now - pod.started) // timedelta(seconds=1)
-        shorter = [s for s in (seconds + 1, seconds) if timedelta(seconds=s) < least]
-        ages += map(as_duration, shorter)
+        second = timedelta(seconds=1)
+        age = (force.now - pod.started) // second * second
+        ages += (as_duration(span) for span in (age + second, age) if span < least)
     return tuple(dict.fromkeys((*ages, "0s", force.unset_age)))
 
 

@@ -187,7 +187,7 @@ def _nowhere(reason: Reason, pod: Pod, snapshot: Snapshot) -> Unwanted | None:
     if not snapshot.semantics.weak_fit or snapshot.fit.anywhere(pod, snapshot.in_scope):
         return None
     refusal = in_full(Refusal("no-node-fits", "no node takes it"), pod, snapshot, snapshot.in_scope)
-    return Unwanted(refusal.code, f"{reason.says}, but {refusal.sentence}")
+    return Unwanted("no-node-fits", f"{reason.says}, but {refusal.sentence}")
 
 
 def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
