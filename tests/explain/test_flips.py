@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from itertools import chain, islice
 
-from resettle.explain.flips import Change, Flip, Flips, Trial, flips
+from resettle.explain.flips import Change, Flip, Flips, flips
 from resettle.explain.pod import answer_for
 from resettle.explain.settings import every_setting
 from resettle.explain.stage import Stage
+from resettle.explain.trial import Trial
 from resettle.explain.watched import Watched
 from resettle.framework.codes import REFUSED
 from resettle.model import Pod
@@ -37,8 +38,8 @@ class Asked:
         """Whether the pod moves once these changes are made."""
         stage = self.trial.stage
         for change in changes:
-            stage = change.setting.turned(stage, change.value)
-        return self.trial.moves(stage)
+            stage = change.made(stage)
+        return self.trial.moves(stage) is not None
 
     @cached_property
     def offered(self) -> Flips:
@@ -50,7 +51,7 @@ class Asked:
         met = [refusal for proposal in refused for refusal in proposal.refusals]
         profiles = {proposal.profile for proposal in refused}
         for setting in every_setting(self.trial.stage, self.pod, profiles, met):
-            yield from (Change(setting, value) for value in setting.ladder)
+            yield from (Change(setting, step) for step in range(len(setting.ladder)))
 
 
 @cache
@@ -126,9 +127,8 @@ def complaints(asked: Asked, flip: Flip) -> Iterator[str]:
         rest = (*flip[:at], *flip[at + 1 :])
         if asked.after(rest):
             yield f"it moves without `{change.says}`"
-        step = list(change.setting.ladder).index(change.value)
-        if step:
-            less = Change(change.setting, change.setting.ladder[step - 1])
+        if change.step:
+            less = Change(change.setting, change.step - 1)
             if asked.after((*flip[:at], less, *flip[at + 1 :])):
                 yield f"it moves with `{less.says}` already"
 

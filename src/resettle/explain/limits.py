@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from resettle.explain.stage import Setting, Stage
 from resettle.framework.knob import Reach
+from resettle.framework.plan import Move, Plan
 from resettle.model.changes import Change, Changes
 from resettle.model.node import Budget
 from resettle.model.pod import Pod
@@ -34,6 +35,22 @@ _LIMITS = (
 )
 
 
+def _up_to(plan: Plan, pod: Pod) -> list[Move]:
+    """The moves before the pod's own, and that one."""
+    keys = [move.pod.key for move in plan.moves]
+    return list(plan.moves[: keys.index(pod.key) + 1])
+
+
+_COUNTED: dict[str, Callable[[Plan, Pod], int]] = {
+    "total": lambda plan, pod: len(_up_to(plan, pod)),
+    "node": lambda plan, pod: sum(it.pod.node == pod.node for it in _up_to(plan, pod)),
+    "namespace": lambda plan, pod: sum(
+        it.pod.namespace == pod.namespace for it in _up_to(plan, pod)
+    ),
+}
+"""What a limit counts, up to and with the pod."""
+
+
 def limit_settings(stage: Stage, pod: Pod) -> Iterator[Setting]:
     """The limits that the policy sets, each to be raised step by step."""
     for limit in _LIMITS:
@@ -46,6 +63,7 @@ def limit_settings(stage: Stage, pod: Pod) -> Iterator[Setting]:
                 turned=partial(_with_limit, limit.field),
                 says=partial(_would_be, limit.spelled),
                 lifts=frozenset({limit.code}),
+                guess=_COUNTED.get(limit.field),
             )
 
 
@@ -104,6 +122,18 @@ def _allowing_more(budget: Budget, stage: Stage) -> Setting:
         says=partial(_disruptions, budget),
         lifts=frozenset({"budget"}),
         reach=Reach.BUDGET,
+        guess=partial(_covered_up_to, budget),
+    )
+
+
+def _covered_up_to(budget: Budget, plan: Plan, pod: Pod) -> int:
+    """Moves of pods that the budget covers, this one's included."""
+    selector = budget.selector
+    return sum(
+        move.pod.namespace == budget.namespace
+        and selector is not None
+        and selector.matches(move.pod.labels)
+        for move in _up_to(plan, pod)
     )
 
 

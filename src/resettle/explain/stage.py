@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.knob import Reach
+from resettle.framework.plan import Plan
+from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 
 
@@ -41,6 +43,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     lifts: frozenset[str]
     """Codes of the refusals it can lift."""
     reach: Reach = Reach.FIGURE
+    guess: Callable[[Plan, Pod], Any] | None = None
+    """A value that should be near the least, judged by a plan in which the pod goes."""
 
     @property
     def key(self) -> tuple[str, str, frozenset[str]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from resettle.model.affinity import SpreadConstraint
 from resettle.model.domains import Domains
@@ -15,8 +17,11 @@ from resettle.model.selector import Requirement, Selector
 HARD = "DoNotSchedule"
 
 
-class Rule(NamedTuple):
-    """A constraint as pods of some template state it, over the domains that count for them."""
+class Rule(Struct, frozen=True, eq=False):
+    """A constraint as pods of some template state it, over the domains that count for them.
+
+    Equal rules are one object.
+    """
 
     namespace: str
     selector: Selector
@@ -32,6 +37,8 @@ class Evenness:
 
     def __init__(self, residents: Residents) -> None:
         self._residents = residents
+        self._known: dict[tuple[Any, ...], Rule] = {}
+        self._domains: dict[Rule, Domains] = {}
         self._rules: dict[tuple[Template, str], tuple[Rule, ...]] = {}
         self._stated: dict[str, tuple[Rule, ...]] = {}
         self._about: dict[Template, tuple[Rule, ...]] = {}
@@ -85,10 +92,13 @@ class Evenness:
 
     def domains(self, rule: Rule) -> Domains:
         """The pods that the rule counts, by domain."""
-        tally = self._residents.selected(
-            frozenset((rule.namespace,)), rule.selector, staying_only=True
-        )
-        return tally.over(rule.topology_key, rule.among)
+        domains = self._domains.get(rule)
+        if domains is None:
+            tally = self._residents.selected(
+                frozenset((rule.namespace,)), rule.selector, staying_only=True
+            )
+            domains = self._domains[rule] = tally.over(rule.topology_key, rule.among)
+        return domains
 
     def counts(self, rule: Rule, template: Template) -> bool:
         """Whether pods of the template are among those the rule counts."""
@@ -158,7 +168,7 @@ class Evenness:
                 among &= fleet.welcoming(template.spec.demand, node)
             if constraint.node_taints_policy == "Honor":
                 among &= fleet.tolerated_by(template.spec.demand.tolerations)
-            yield Rule(
+            parts = (
                 template.namespace,
                 _selector(constraint, template),
                 constraint.topology_key,
@@ -167,6 +177,7 @@ class Evenness:
                 constraint.min_domains if hard else 1,
                 hard,
             )
+            yield self._known.setdefault(parts, Rule(*parts))
 
     def _keeping(self, rule: Rule, pod: Pod) -> NodeSet:
         """Nodes where the rule would still hold with the pod moved there, if it holds now."""

@@ -11,6 +11,8 @@ from resettle.model.quantity import counted
 from resettle.model.residents import Residents
 from resettle.model.stock import Stock
 
+Asked = tuple[tuple[str, int], ...]
+
 
 class Occupancy:
     """What is left of each resource, by what pods request."""
@@ -20,33 +22,39 @@ class Occupancy:
         self._population = population
         self._stocks: dict[str, Stock] = {}
         self._moves: list[tuple[Demand, str, str]] = []
+        self._asks: dict[Demand, Asked] = {}
         self._enough: dict[Demand, tuple[int, NodeSet]] = {}
+
+    @property
+    def version(self) -> int:
+        """Goes up with every move."""
+        return len(self._moves)
 
     def enough_for(self, demand: Demand) -> NodeSet:
         """Nodes with room for one more such pod."""
         known = self._enough.get(demand)
-        if known is not None and known[0] == len(self._moves):
+        if known is not None and known[0] == self.version:
             return known[1]
         nodes = self._fleet.everyone
-        for name, amount in _asked(demand):
+        for name, amount in self._asked(demand):
             nodes &= self.stock(name).at_least(amount)
-        self._enough[demand] = (len(self._moves), nodes)
+        self._enough[demand] = (self.version, nodes)
         return nodes
 
     def by_resource(self, demand: Demand) -> Iterator[tuple[str, NodeSet]]:
         """The same for each resource by itself."""
-        for name, amount in _asked(demand):
+        for name, amount in self._asked(demand):
             yield name, self.stock(name).at_least(amount)
 
     def lacking(self, demand: Demand, node: str) -> dict[str, int]:
         """How much of each resource a node has too little of for one more such pod."""
         at = self._fleet.position[node]
-        free = {name: self.stock(name).left[at] for name, _ in _asked(demand)}
-        return {name: need - free[name] for name, need in _asked(demand) if need > free[name]}
+        free = {name: self.stock(name).left[at] for name, _ in self._asked(demand)}
+        return {name: need - free[name] for name, need in self._asked(demand) if need > free[name]}
 
     def still_fits(self, demand: Demand, node: str) -> bool:
         """Whether a pod could come back to its own node: it could unless that is overfull."""
-        return all(self.still_fits_of(name, node) for name, _ in _asked(demand))
+        return all(self.still_fits_of(name, node) for name, _ in self._asked(demand))
 
     def still_fits_of(self, name: str, node: str) -> bool:
         """The same for one resource."""
@@ -56,7 +64,7 @@ class Occupancy:
     def move(self, demand: Demand, source: str, target: str) -> None:
         """Gives a pod's room back to one node and takes it on another."""
         self._moves.append((demand, source, target))
-        for name, amount in _asked(demand):
+        for name, amount in self._asked(demand):
             if name in self._stocks:
                 self._shift(self._stocks[name], amount, source, target)
 
@@ -73,10 +81,24 @@ class Occupancy:
                 ],
             )
             for demand, source, target in self._moves:
-                amount = dict(_asked(demand)).get(name)
+                amount = dict(self._asked(demand)).get(name)
                 if amount:
                     self._shift(stock, amount, source, target)
         return stock
+
+    def _asked(self, demand: Demand) -> Asked:
+        """What the scheduler looks at: the place of one pod, and every request above zero."""
+        asked = self._asks.get(demand)
+        if asked is None:
+            asked = self._asks[demand] = (
+                ("pods", 1),
+                *(
+                    (name, counted(name, amount))
+                    for name, amount in demand.requests.items()
+                    if amount > 0 and name != "pods"
+                ),
+            )
+        return asked
 
     def _shift(self, stock: Stock, amount: int, source: str, target: str) -> None:
         position = self._fleet.position
@@ -84,14 +106,6 @@ class Occupancy:
             stock.change(position[source], amount)
         if target in position:
             stock.change(position[target], -amount)
-
-
-def _asked(demand: Demand) -> Iterator[tuple[str, int]]:
-    """What the scheduler looks at: the place of one pod, and every request above zero."""
-    yield "pods", 1
-    for name, amount in demand.requests.items():
-        if amount > 0 and name != "pods":
-            yield name, counted(name, amount)
 
 
 class Ports:

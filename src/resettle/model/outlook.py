@@ -43,6 +43,7 @@ class Outlook:
         self._asked: Pod | None = None
         self._takers: NodeSet = 0
         self._sparing: NodeSet | None = None
+        self._plentiful: dict[Demand, tuple[int, NodeSet, bool]] = {}
         self._plainly: dict[Template, bool] = {}
         self._gone: dict[str, int] = {}
         self._live: dict[str, int] = {}
@@ -102,13 +103,19 @@ class Outlook:
 
     def elsewhere(self, pod: Pod, among: NodeSet) -> bool:
         """Whether some node of the set, other than its own, is a place for the pod."""
-        demand = pod.template.spec.demand
-        if self.plain(pod):
-            nodes = self.open_to(demand, "") & self.room.enough_for(demand) & among
-            if nodes.bit_count() > 1:
-                return True
+        if self.plain(pod) and self._plenty(pod.template.spec.demand, among):
+            return True
         home = self._fleet.only(self.residents.home(pod))
         return self.places(pod) & among & ~home != 0
+
+    def _plenty(self, demand: Demand, among: NodeSet) -> bool:
+        """Whether two nodes of the set would take any such pod; one of them is not its own."""
+        known = self._plentiful.get(demand)
+        if known is None or known[:2] != (self.room.version, among):
+            nodes = self.open_to(demand, "") & self.room.enough_for(demand) & among
+            known = (self.room.version, among, nodes.bit_count() > 1)
+            self._plentiful[demand] = known
+        return known[2]
 
     def plain(self, pod: Pod) -> bool:
         """Whether nothing but labels, taints and room decides where pods of its make may go."""
