@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -93,6 +94,25 @@ def test_no_limit_is_exceeded(case: Case) -> None:
         already = Counter(map(group, away))
         for where, count in Counter(map(group, moves)).items():
             assert limit is None or count + already[where] <= limit, (key, where)
+
+
+@THOROUGH
+@given(cases())
+def test_no_share_of_the_cluster_is_exceeded(case: Case) -> None:
+    """In `resettle/v1`; a share is rounded up and at least one, and pods on their way count."""
+    document, plan = case.document, drawn(case)
+    if document["apiVersion"] != "resettle/v1":
+        return
+    away = [pod for pod in seen(case).pods if pod.uid in case.moving]
+    numbered = "maxNoOfPodsToEvictTotal" in document
+    pods = document.get("maxPercentOfPodsToEvict", 100 if numbered else 1)
+    nodes = document.get("maxPercentOfNodesToEvictFrom", 5)
+    left = {move.pod.node for move in plan.moves} | {pod.node for pod in away if pod.node}
+
+    if plan.moves:
+        assert len(plan.moves) + len(away) <= max(1, ceil(pods * plan.pods / 100))
+        before = len({pod.node for pod in away if pod.node})
+        assert len(left) <= max(before, 1, ceil(nodes * plan.nodes_in_scope / 100))
 
 
 @THOROUGH

@@ -229,6 +229,19 @@ _LIMITS: Sequence[dict[str, Any]] = (
 )
 
 
+# Safe defaults let little happen in a small cluster, so most policies of our own write them away.
+_UNGUARDED: Sequence[dict[str, Any]] = (
+    {},
+    {"minReplicas": 0, "minPodAge": "0s"},
+    {"minReplicas": 0, "minPodAge": "0s", "nodeFit": False},
+)
+_SHARES: Sequence[dict[str, Any]] = (
+    {},
+    {"maxPercentOfPodsToEvict": 20, "maxPercentOfNodesToEvictFrom": 40},
+    *[{"maxPercentOfPodsToEvict": 100, "maxPercentOfNodesToEvictFrom": 100}] * 3,
+)
+
+
 def profile_of(dice: Random, name: str, *, improved: bool) -> dict[str, Any]:
     """A profile of several strategies, with sorters where these work."""
     enabled = {
@@ -241,6 +254,7 @@ def profile_of(dice: Random, name: str, *, improved: bool) -> dict[str, Any]:
         more = {} if strategy in _UNSELECTING else dice.choice(_SELECTING)
         config.append({"name": strategy, "args": {**args, **more}})
     if improved:
+        config[0]["args"] = {**dice.choice(_UNGUARDED), **some(dice, _EVICTORS)}
         for point in ("presort", "sort"):
             enabled[point] = dice.sample(SORTERS, dice.randint(0, 2))
     plugins = {point: {"enabled": names} for point, names in enabled.items()}
@@ -253,6 +267,7 @@ def policy_of(dice: Random, *, profiles: int, improved: bool) -> dict[str, Any]:
         "apiVersion": "resettle/v1" if improved else "descheduler/v1alpha2",
         "kind": "DeschedulerPolicy",
         **some(dice, _LIMITS),
+        **(dice.choice(_SHARES) if improved else {}),
         "profiles": [profile_of(dice, f"p{i}", improved=improved) for i in range(profiles)],
     }
 

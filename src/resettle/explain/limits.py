@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from resettle.explain.stage import Setting, Stage
+from resettle.framework.books import share
 from resettle.framework.knob import Reach
 from resettle.framework.plan import Move, Plan
 from resettle.model.changes import Change, Changes
@@ -41,8 +42,17 @@ def _up_to(plan: Plan, pod: Pod) -> list[Move]:
     return list(plan.moves[: keys.index(pod.key) + 1])
 
 
-_COUNTED: dict[str, Callable[[Plan, Pod], int]] = {
+def _percent(count: int, whole: int) -> float | None:
+    """The least half percent of the whole that makes so many."""
+    return next((it for it in HALF_PERCENTS if (share(it, whole) or 0) >= count), None)
+
+
+_COUNTED: dict[str, Callable[[Plan, Pod], float | None]] = {
     "total": lambda plan, pod: len(_up_to(plan, pod)),
+    "percent_of_pods": lambda plan, pod: _percent(len(_up_to(plan, pod)), plan.pods),
+    "percent_of_nodes": lambda plan, pod: _percent(
+        len({it.pod.node for it in _up_to(plan, pod)}), plan.nodes_in_scope
+    ),
     "node": lambda plan, pod: sum(it.pod.node == pod.node for it in _up_to(plan, pod)),
     "namespace": lambda plan, pod: sum(
         it.pod.namespace == pod.namespace for it in _up_to(plan, pod)
