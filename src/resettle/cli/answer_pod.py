@@ -83,7 +83,7 @@ def _hints(answer: PodAnswer) -> list[str]:
     flips = answer.flips
     if flips.offered:
         return [would_move(flip) for flip in flips.offered]
-    if flips.in_the_way is None:
+    if flips.in_the_way is None or not answer.proposed:
         return []
     return [nothing_helps(flips.in_the_way, others_first=flips.others_first)]
 
@@ -129,7 +129,7 @@ def pod_document(answer: PodAnswer, snapshot: Snapshot) -> dict[str, Any]:
             {"says": would_move(flip), "changes": [_change_document(it) for it in flip]}
             for flip in flips.offered
         ]
-        if flips.in_the_way and not flips.offered:
+        if flips.in_the_way and not flips.offered and answer.proposed:
             document["in_the_way"] = {
                 "code": flips.in_the_way.code,
                 "says": nothing_helps(flips.in_the_way, others_first=flips.others_first),

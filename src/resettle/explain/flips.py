@@ -70,11 +70,13 @@ def flips(descheduler: Descheduler, snapshot: Snapshot, pod: Pod) -> Flips:
     if single:
         return Flips(tuple(_one_of_a_kind(single)))
     stuck: list[Stuck] = []
-    for proposal in refused:
-        found = _followed(trial, proposal)
-        if not isinstance(found, Stuck):
-            return Flips((found,))
-        stuck.append(found)
+    # As far as a setting goes is the short way; step by step, fewer others come in between.
+    for by_steps in (False, True):
+        for proposal in refused:
+            found = _followed(trial, proposal, by_steps=by_steps)
+            if not isinstance(found, Stuck):
+                return Flips((found,))
+            stuck.append(found)
     return Flips((), stuck[0].refusal, stuck[0].others_first) if stuck else Flips()
 
 
@@ -100,7 +102,7 @@ def _one_of_a_kind(single: Iterable[Flip]) -> list[Flip]:
     return list(kept.values())
 
 
-def _followed(trial: Trial, proposal: Proposal) -> Flip | Stuck:
+def _followed(trial: Trial, proposal: Proposal, *, by_steps: bool) -> Flip | Stuck:
     """Changes that lift one refusal of the proposal after the other, or the refusal that stays."""
     changes: dict[object, Change] = {}
     stage = trial.stage
@@ -108,7 +110,7 @@ def _followed(trial: Trial, proposal: Proposal) -> Flip | Stuck:
         now = _same(trial.refused(stage), proposal)
         if now is None:
             return Stuck(proposal.refusals[0], others_first=True)
-        change = _lifting(trial, stage, now)
+        change = _lifting(trial, stage, now, by_steps=by_steps)
         if isinstance(change, Stuck):
             return _as_first_told(change, proposal)
         known = changes.get(change.setting.key)
@@ -135,7 +137,7 @@ def _same(proposals: list[Proposal], wanted: Proposal) -> Proposal | None:
     return next((it for it in of_profile if not wanted.plugin or it.plugin in plugins), None)
 
 
-def _lifting(trial: Trial, stage: Stage, now: Proposal) -> Change | Stuck:
+def _lifting(trial: Trial, stage: Stage, now: Proposal, *, by_steps: bool) -> Change | Stuck:
     """The change of least reach after which the proposal meets its first refusal no longer."""
     first = now.refusals[0]
     others_first = False
@@ -152,7 +154,11 @@ def _lifting(trial: Trial, stage: Stage, now: Proposal) -> Change | Stuck:
 
     only = structs.replace(now, refusals=(first,))
     for setting in settings_for(stage, trial.pod, [only]):
-        step = trial.least(setting, lifted, stage=stage)
+        step: int | None = len(setting.ladder) - 1
+        if by_steps:
+            step = trial.least(setting, lifted, stage=stage)
+        elif not lifted(setting.turned(stage, setting.ladder[-1])):
+            step = None
         if step is not None:
             return Change(setting, step)
     return Stuck(first, others_first)

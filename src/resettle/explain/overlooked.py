@@ -17,6 +17,8 @@ from resettle.model.snapshot import Snapshot
 from resettle.policy.args import SelectingArgs
 
 NO_TURN = "no-turn"
+FOUND_NOBODY = ("no-candidate", "balanced")
+"""Stops of plugins that look only at pods that could go: then a guard may be the reason."""
 
 
 def why_overlooked(watched: Watched, turn: Turn, pod: Pod) -> Unwanted:
@@ -84,11 +86,11 @@ def _wanted_in_vain(watched: Watched, turn: Turn, pod: Pod) -> Unwanted:
     if (move := watched.move_of(pod)) and watched.earlier(move, turn):
         return Unwanted("leaving", f"is leaving already, on the word of {move.plugin}")
     node, stopped = pod.node, turn.run.stopped if turn.run else None
-    out_of_moves = stopped is not None and stopped.code == "limit-total"
-    refusal = next(grounds(turn.profile, watched.snapshot, pod), None)
-    if refusal and not out_of_moves:
+    if stopped is not None and stopped.code not in FOUND_NOBODY:
+        return Unwanted(NO_TURN, f"its turn did not come: {stopped.says}")
+    if refusal := next(grounds(turn.profile, watched.snapshot, pod), None):
         return Unwanted(NO_TURN, f"is not counted on to leave: {refusal.sentence}")
-    if why := stopped or watched.note_on(node, turn):
+    if why := watched.note_on(node, turn) or stopped:
         return Unwanted(NO_TURN, f"its turn did not come: {why.says}")
     first = sum(
         move.pod.node == node and move.plugin == turn.instance.name for move in watched.plan.moves

@@ -41,6 +41,11 @@ class PodAnswer(Struct, frozen=True, kw_only=True):
             for word in self.words
         )
 
+    @property
+    def proposed(self) -> bool:
+        """Whether some plugin did propose it."""
+        return any(word.proposals for word in self.words)
+
 
 def explain_pod(descheduler: Descheduler, snapshot: Snapshot, pod: Pod) -> PodAnswer:
     """The answer, with what would have to change for a pod that was refused."""

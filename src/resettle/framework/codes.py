@@ -120,6 +120,10 @@ REFUSED = {
         "wherever they could go, a rule that holds today would be broken",
         "room where the rules of other pods allow it",
     ),
+    "would-return": Meaning(
+        "the scheduler would most likely put them back where they are",
+        "whatever makes another node more attractive: a preference, a soft taint here, room there",
+    ),
 }
 """Why a pod that a plugin proposed stays; said of the pods it stands for."""
 

@@ -32,6 +32,9 @@ WOULD_BREAK = Refusal(
 NO_BETTER_NODE = Refusal(
     "no-better-node", "no node that would take it is better than its own", "plan"
 )
+WOULD_RETURN = Refusal(
+    "would-return", "the scheduler would most likely put it back where it is", "plan"
+)
 ALREADY_PLANNED = Refusal("already-planned", "is in this plan already", "plan")
 
 
@@ -84,9 +87,11 @@ class Draft:
         """Nodes that would take the pod, with no harm done to others, as things stand by now."""
         return self._snapshot.outlook.places(pod)
 
-    def objection(self, pod: Pod, onto: NodeSet | None = None) -> Refusal | None:
+    def objection(
+        self, pod: Pod, onto: NodeSet | None = None, *, packing: bool = False
+    ) -> Refusal | None:
         """What `propose` would refuse the pod for, if it would."""
-        return None if self._books.admitted(pod) else self._judge(pod, onto).refusal
+        return None if self._books.admitted(pod) else self._judge(pod, onto, packing).refusal
 
     def walked(self, pods: Iterable[Pod]) -> list[Pod]:
         """Pods in the order a strategy looks at them: the profile's pre-sort, else as they come."""
@@ -100,13 +105,17 @@ class Draft:
 
     # -- entries --------------------------------------------------------------------------------
 
-    def propose(self, pod: Pod, *, because: str, onto: NodeSet | None = None) -> Verdict:
+    def propose(
+        self, pod: Pod, *, because: str, onto: NodeSet | None = None, packing: bool = False
+    ) -> Verdict:
         """Asks for the pod to move; the answer says whether it does, and if not, why not.
 
         `onto` are the nodes that would be better for it by the plugin's own measure, where the
-        plugin has one: without such a node that takes the pod there is no point in the move.
+        plugin has one: without such a node that takes the pod, or if the scheduler would rather
+        put it back, there is no point in the move. `packing` says that the plugin counts on a
+        scheduler that fills nodes up, of which the forecast knows nothing.
         """
-        return self._enter(pod, self._judge(pod, onto), because, onto)
+        return self._enter(pod, self._judge(pod, onto, packing), because, onto)
 
     def decline(
         self, pod: Pod, objection: Refusal, *, because: str, onto: NodeSet | None = None
@@ -171,7 +180,7 @@ class Draft:
 
     # -- within ---------------------------------------------------------------------------------
 
-    def _judge(self, pod: Pod, onto: NodeSet | None) -> Verdict:
+    def _judge(self, pod: Pod, onto: NodeSet | None, packing: bool) -> Verdict:
         books = self._books
         again = books.admitted(pod)
         if pod.uid in self._snapshot.moving or (again and not self.semantics.repeat_spends_limits):
@@ -180,7 +189,7 @@ class Draft:
             return self._judge_again(pod)
         refusal = _refusal(self._guards, pod) or (None if pod.uid else NO_UID)
         if refusal is None and self._needs_a_place(pod):
-            refusal = self._nowhere_to_go(pod, onto)
+            refusal = self._nowhere_to_go(pod, onto, packing)
         refusal = refusal or books.over_limit(pod) or books.over_budget(pod)
         return refused(refusal) if refusal else ADMITTED
 
@@ -208,7 +217,10 @@ class Draft:
         found = {refusal.code: refusal for refusal in self._grounds(pod)}
         if not pod.uid:
             found[NO_UID.code] = NO_UID
-        nowhere = self._nowhere_to_go(pod, onto) if self._needs_a_place(pod) else None
+        nowhere = None
+        if self._needs_a_place(pod):
+            # Of what follows from the forecast only what was refused first is told.
+            nowhere = self._nowhere_to_go(pod, onto, packing=first.code != WOULD_RETURN.code)
         if nowhere and NO_NODE.code not in found:
             better = onto if nowhere.code == NO_BETTER_NODE.code else None
             nodes = snapshot.fleet.everyone if better is None else better
@@ -236,7 +248,7 @@ class Draft:
         """Whether a replacement is looked after; a pod that has run its course gets none."""
         return not self.semantics.weak_fit and not pod.finished
 
-    def _nowhere_to_go(self, pod: Pod, onto: NodeSet | None) -> Refusal | None:
+    def _nowhere_to_go(self, pod: Pod, onto: NodeSet | None, packing: bool) -> Refusal | None:
         """Why no node will do for the pod."""
         outlook = self._snapshot.outlook
         takers = outlook.takers(pod)
@@ -245,8 +257,12 @@ class Draft:
         places = takers & outlook.sparing(pod)
         if not places:
             return WOULD_BREAK
-        if onto is not None and not self.semantics.moves_without_gain and not places & onto:
+        if onto is None or self.semantics.moves_without_gain:
+            return None
+        if not places & onto:
             return NO_BETTER_NODE
+        if not packing and outlook.would_return(pod):
+            return WOULD_RETURN
         return None
 
     def _lands_on(self, pod: Pod, onto: NodeSet | None) -> str:

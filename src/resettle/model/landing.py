@@ -1,18 +1,21 @@
 """Where a replacement will most likely land, among the nodes that would take it.
 
 After kube-scheduler's default scores, each in turn: no soft taint that the pod does not tolerate,
-the heaviest of its node preferences, domains with few of its like where it states soft rules, and
-then the node with the largest share of cpu and memory left. The real scheduler adds scores up and
+the heaviest of its node preferences, domains with few of its like, and then the node with the
+largest share of cpu and memory left. The real scheduler adds scores up and
 breaks ties by chance, so this is a forecast.
 """
 
 from __future__ import annotations
 
+from resettle.model.domains import Domains
 from resettle.model.evenness import Evenness
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.neighbours import Neighbours
 from resettle.model.occupancy import Occupancy
-from resettle.model.pod import Pod, Spec
+from resettle.model.pod import Demand, Pod, Spec
+from resettle.model.quantity import counted
+from resettle.model.residents import Residents
 
 
 class Ranking:
@@ -55,22 +58,34 @@ class Landing:
     """Forecasts for one outlook."""
 
     def __init__(
-        self, fleet: Fleet, room: Occupancy, evenness: Evenness, neighbours: Neighbours
+        self,
+        residents: Residents,
+        room: Occupancy,
+        evenness: Evenness,
+        neighbours: Neighbours,
     ) -> None:
-        self._fleet = fleet
+        self._residents = residents
+        self._fleet = fleet = residents.fleet
         self._room = room
         self._evenness = evenness
         self._neighbours = neighbours
         self._ranking = Ranking(fleet, [self._full(at) for at in range(len(fleet.nodes))])
 
     def of(self, pod: Pod, among: NodeSet, home: str) -> str:
-        """The likeliest of these nodes, of which there is at least one."""
+        """The likeliest of these nodes, of which there is at least one, once the pod has left."""
         spec = pod.template.spec
         nodes = self._pleasant(spec, among)
         nodes = self._preferred(spec, pod.node, nodes)
         if spec.spread or spec.preferred_away:
-            nodes = self._quiet(pod, nodes)
-        return self._ranking.emptiest(nodes)
+            nodes = self._quiet(pod, nodes, home)
+        if not spec.spread and pod.owners:
+            nodes = self._apart(pod, nodes, home)
+        emptiest = self._ranking.emptiest(nodes)
+        if nodes & self._fleet.only(home) and emptiest != home:
+            at, best = self._fleet.position[home], self._fleet.position[emptiest]
+            if self._full(at, spec.demand) <= self._full(best):
+                return home
+        return emptiest
 
     def changed(self, *names: str) -> None:
         """Looks again at nodes whose room has changed."""
@@ -79,12 +94,30 @@ class Landing:
             if at is not None:
                 self._ranking.put(at, self._full(at))
 
-    def _full(self, at: int) -> float:
-        """Mean share of cpu and memory in use on a node."""
+    def _apart(self, pod: Pod, nodes: NodeSet, home: str) -> NodeSet:
+        """Of the nodes those with the fewest pods of the same owner.
+
+        The scheduler spreads pods that state no rule of their own by a soft rule of its own.
+        """
+        copies = self._residents.of_owner(pod.owners[0].uid, pod.namespace).per_node
+        by_count: dict[int, NodeSet] = {}
+        free = nodes
+        for node, count in copies.items():
+            others = count - (node == home)
+            single = self._fleet.only(node) & nodes
+            if others > 0 and single:
+                free &= ~single
+                by_count[others] = by_count.get(others, 0) | single
+        return free or by_count[min(by_count)]
+
+    def _full(self, at: int, without: Demand | None = None) -> float:
+        """Mean share of cpu and memory in use on a node, be it without one such pod."""
         shares = []
         for name in ("cpu", "memory"):
             offer = self._fleet.offers(name)[at] or 0
             left = self._room.stock(name).left[at]
+            if without is not None:
+                left += counted(name, without.requests.get(name, 0))
             shares.append((offer - left) / offer if offer else 1.0)
         return sum(shares) / len(shares)
 
@@ -104,16 +137,27 @@ class Landing:
             groups = parted
         return groups[max(groups)]
 
-    def _quiet(self, pod: Pod, nodes: NodeSet) -> NodeSet:
+    def _quiet(self, pod: Pod, nodes: NodeSet, home: str) -> NodeSet:
         """Of the nodes those in domains with few of its like, as far as it would rather have it."""
         for _, wish in sorted(self._neighbours.preferred_away(pod.template), key=lambda it: -it[0]):
-            domains = self._neighbours.meant(wish).over(wish.topology_key)
-            nodes = nodes & ~domains.occupied() or nodes
+            tally = self._neighbours.meant(wish)
+            domains = tally.over(wish.topology_key)
+            itself = tally.counts(pod.template)
+            near = domains.occupied_without(home) if itself else domains.occupied()
+            nodes = nodes & ~near or nodes
         for rule in self._evenness.stated_by(pod):
             if not rule.hard:
-                domains = self._evenness.domains(rule)
-                for level in reversed(domains.levels):
-                    if fewest := nodes & domains.exactly(level):
-                        nodes = fewest
-                        break
+                itself = self._evenness.counts(rule, pod.template)
+                nodes = _fewest(self._evenness.domains(rule), nodes, home if itself else "")
         return nodes
+
+
+def _fewest(domains: Domains, nodes: NodeSet, home: str) -> NodeSet:
+    """Of the nodes those in the smallest domains, once the pod at home has left its own."""
+    here, around = domains.counted_at(home), domains.around(home)
+    for level in reversed(domains.levels):
+        if here is not None and level >= here - 1 and nodes & around:
+            return nodes & (around | domains.exactly(here - 1))
+        if fewest := nodes & domains.exactly(level):
+            return fewest
+    return nodes

@@ -196,8 +196,12 @@ class Population:
 
     def of_owner(self, uid: str) -> Iterator[Pod]:
         """Pods of an owner, in any phase and place."""
-        for template in self._by_owner.get(uid, ()):
+        for template in self.templates_of(uid):
             yield from self._by_template[template]
+
+    def templates_of(self, uid: str) -> list[Template]:
+        """Templates of an owner's pods."""
+        return self._by_owner.get(uid, [])
 
     @cached_property
     def _by_owner(self) -> dict[str, list[Template]]:

@@ -63,6 +63,15 @@ class Residents:
                 self._tallies.setdefault(space, []).append(tally)
         return tally
 
+    def of_owner(self, uid: str, namespace: str) -> Tally:
+        """The count of pods that an owner made."""
+        return self.tally(
+            ("owner", uid),
+            (namespace,),
+            lambda it: any(owner.uid == uid for owner in it.owners),
+            self.population.templates_of(uid),
+        )
+
     def selected(
         self, spaces: frozenset[str], selector: Selector, *, staying_only: bool = False
     ) -> Tally:

@@ -159,9 +159,11 @@ class Relief:
             self._nowhere.add(demand)
         return refusal
 
-    def _propose(self, source: Source, pod: Pod, cost: Cost, because: str) -> Verdict:
+    def _propose(
+        self, source: Source, pod: Pod, cost: Cost, because: str, *, packing: bool = False
+    ) -> Verdict:
         better = self._destinations.with_room_for(cost)
-        verdict = self._draft.propose(pod, because=because, onto=better)
+        verdict = self._draft.propose(pod, because=because, onto=better, packing=packing)
         if verdict.gone:
             source.without(cost)
             self._destinations.take(self._snapshot.outlook.residents.home(pod), cost)
@@ -178,7 +180,7 @@ class Relief:
             if not self._balance.has_room:
                 return NO_ROOM
             for pod, cost in self._all_or_none(source, concerns, because).items():
-                limit = self._propose(source, pod, cost, because(source)).limit
+                limit = self._propose(source, pod, cost, because(source), packing=True).limit
                 if limit is Limit.TOTAL:
                     return LIMIT_REACHED
                 if limit is not None:
@@ -198,7 +200,7 @@ class Relief:
         stays: tuple[Pod, Refusal] | None = None
         for pod, cost in waiting.items():
             better = self._destinations.with_room_for(cost)
-            refusal = draft.objection(pod, better)
+            refusal = draft.objection(pod, better, packing=True)
             if refusal is not None and refusal.limit is None:
                 stays = pod, refusal
                 break

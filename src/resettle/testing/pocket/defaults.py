@@ -1,0 +1,171 @@
+"""What the server adds to a new object: the parts of the real one's defaults that matter here.
+
+`filled` is for objects that come over the wire. `completed` is for objects that a test puts in
+place as they are: it adds only what every object has.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from resettle.testing.objects import Object
+from resettle.testing.pocket.kinds import Resource
+from resettle.testing.pocket.ledger import Ledger
+
+_GRACE_SECONDS = 30
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def uid_for(*told: object) -> str:
+    """A uid that differs for all that differs in anything told."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(map(str, told))))
+
+
+def suffix_for(number: int) -> str:
+    """Five letters that follow a `generateName`; neighbouring numbers look unalike."""
+    rest = int(uid_for("suffix", number).replace("-", ""), 16)
+    letters = ""
+    for _ in range(5):
+        rest, place = divmod(rest, len(_ALPHABET))
+        letters += _ALPHABET[place]
+    return letters
+
+
+def completed(ledger: Ledger, resource: Resource, obj: Object) -> Object:
+    """The object with the metadata that every stored object has."""
+    meta = dict(obj.get("metadata") or {})
+    if resource.namespaced:
+        meta.setdefault("namespace", "default")
+    named = (resource.title, meta.get("namespace", ""), meta["name"], ledger.version)
+    meta.setdefault("uid", uid_for(*named))
+    meta.setdefault("creationTimestamp", ledger.now())
+    if resource.generation:
+        meta.setdefault("generation", 1)
+    result = {**obj, "metadata": meta}
+    if resource.kind == "PodDisruptionBudget":
+        # A budget that a test describes has been looked at by its controller.
+        seen = {"observedGeneration": meta["generation"]}
+        result["status"] = seen | (obj.get("status") or {})
+    if resource.kind == "Namespace":
+        result = _namespace(result)
+    if resource.kind == "CustomResourceDefinition":
+        result = _definition(result)
+    return result
+
+
+def filled(resource: Resource, obj: Object) -> Object:
+    """A new object with its defaults; what only its status subresource may write is taken away."""
+    if resource.has_status and resource.kind != "Node":
+        obj = {key: value for key, value in obj.items() if key != "status"}
+    fill = _FILL.get(resource.kind) if not resource.custom else None
+    return fill(obj) if fill else obj
+
+
+def _over(base: Object, obj: Any) -> Object:
+    return {**base, **(obj or {})}
+
+
+def _spec(**defaults: Any) -> Callable[[Object], Object]:
+    def fill(obj: Object) -> Object:
+        return {**obj, "spec": _over(defaults, obj.get("spec"))}
+
+    return fill
+
+
+def _plain(**defaults: Any) -> Callable[[Object], Object]:
+    def fill(obj: Object) -> Object:
+        return _over(defaults, obj)
+
+    return fill
+
+
+def _namespace(obj: Object) -> Object:
+    meta = obj["metadata"]
+    labels = {"kubernetes.io/metadata.name": meta["name"]} | (meta.get("labels") or {})
+    return {
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+        **obj,
+        "metadata": {**meta, "labels": labels},
+    }
+
+
+def _definition(obj: Object) -> Object:
+    told = [{"type": it, "status": "True"} for it in ("NamesAccepted", "Established")]
+    names = obj["spec"]["names"]
+    return {**obj, "status": {"conditions": told, "acceptedNames": names, "storedVersions": []}}
+
+
+def _pod(obj: Object) -> Object:
+    spec = _over(
+        {
+            "restartPolicy": "Always",
+            "dnsPolicy": "ClusterFirst",
+            "schedulerName": "default-scheduler",
+            "serviceAccountName": "default",
+            "terminationGracePeriodSeconds": _GRACE_SECONDS,
+            "securityContext": {},
+            "enableServiceLinks": True,
+        },
+        obj.get("spec"),
+    )
+    for group in ("initContainers", "containers"):
+        if spec.get(group):
+            spec[group] = [_container(it) for it in spec[group]]
+    return {**obj, "spec": spec, "status": {"phase": "Pending", "qosClass": _quality(spec)}}
+
+
+def _container(container: Object) -> Object:
+    given = container.get("resources") or {}
+    limits, requests = given.get("limits") or {}, given.get("requests") or {}
+    resources = {**given, "requests": {**limits, **requests}} if limits else given
+    defaults = {"imagePullPolicy": "IfNotPresent", "terminationMessagePolicy": "File"}
+    return {**defaults, **container, "resources": resources}
+
+
+def _quality(spec: Object) -> str:
+    """The pod's quality-of-service class."""
+    given = [
+        it.get("resources") or {}
+        for group in ("initContainers", "containers")
+        for it in spec.get(group) or ()
+    ]
+    if not any(it.get("requests") or it.get("limits") for it in given):
+        return "BestEffort"
+    alike = all(
+        (it.get("limits") or {}).get(what)
+        and (it.get("requests") or {}).get(what) == it["limits"][what]
+        for it in given
+        for what in ("cpu", "memory")
+    )
+    return "Guaranteed" if alike else "Burstable"
+
+
+def _budget(obj: Object) -> Object:
+    nothing = dict.fromkeys(
+        ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0
+    )
+    return {**obj, "status": nothing}
+
+
+def _waiting(obj: Object) -> Object:
+    return {**obj, "status": {"phase": "Pending"}}
+
+
+_FILL: dict[str, Callable[[Object], Object]] = {
+    "Pod": _pod,
+    "PodDisruptionBudget": _budget,
+    "PersistentVolume": _waiting,
+    "PersistentVolumeClaim": _waiting,
+    "ReplicationController": _spec(replicas=1),
+    "ReplicaSet": _spec(replicas=1),
+    "Deployment": _spec(replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600),
+    "StatefulSet": _spec(replicas=1, podManagementPolicy="OrderedReady"),
+    "Job": _spec(parallelism=1, completions=1, backoffLimit=6),
+    "Service": _spec(type="ClusterIP", sessionAffinity="None"),
+    "PriorityClass": _plain(preemptionPolicy="PreemptLowerPriority"),
+    "StorageClass": _plain(reclaimPolicy="Delete", volumeBindingMode="Immediate"),
+    "Secret": _plain(type="Opaque"),
+}

@@ -1,0 +1,224 @@
+"""Which kinds the pocket server knows, and where each is found.
+
+A `Resource` is one line of the API's own discovery. Two resources with one `bucket` show the same
+objects, as the two groups of events do, or two versions of a custom resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from resettle.errors import InputError
+
+READ = ("get", "list")
+ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+ASK = ("create",)
+
+
+class Resource(Struct, frozen=True, kw_only=True):
+    """A kind as one group and version of the API serves it."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    short: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL
+    generation: bool = False
+    """Whether `metadata.generation` counts the changes of what is wanted."""
+    custom: bool = False
+
+    @property
+    def api_version(self) -> str:
+        """The apiVersion that its objects have."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def bucket(self) -> str:
+        """Where its objects are kept."""
+        if self.kind == "Event":
+            return "events"
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def title(self) -> str:
+        """What messages call it: `pods`, `poddisruptionbudgets.policy`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def has_status(self) -> bool:
+        """Whether its status is written apart from the rest."""
+        return "status" in self.subresources
+
+
+def _table(group: str, version: str, rows: Iterable[dict[str, Any]]) -> Iterator[Resource]:
+    for row in rows:
+        yield Resource(**{"group": group, "version": version, **row})
+
+
+def _row(kind: str, plural: str, short: str = "", under: str = "", **more: Any) -> dict[str, Any]:
+    names = {"kind": kind, "plural": plural, "short": tuple(short.split())}
+    return {**names, "subresources": tuple(under.split()), **more}
+
+
+_CLUSTER = {"namespaced": False}
+_COUNTED = {"generation": True}
+
+BUILT_IN = (
+    *_table(
+        "",
+        "v1",
+        [
+            _row("Node", "nodes", "no", "status", **_CLUSTER),
+            _row("Pod", "pods", "po", "status eviction binding"),
+            _row("Namespace", "namespaces", "ns", "status finalize", **_CLUSTER),
+            _row("ServiceAccount", "serviceaccounts", "sa"),
+            _row("Secret", "secrets"),
+            _row("ConfigMap", "configmaps", "cm"),
+            _row("Event", "events", "ev"),
+            _row("PersistentVolume", "persistentvolumes", "pv", "status", **_CLUSTER),
+            _row("PersistentVolumeClaim", "persistentvolumeclaims", "pvc", "status"),
+            _row("ReplicationController", "replicationcontrollers", "rc", "status scale", **_COUNTED),
+            _row("Service", "services", "svc", "status"),
+        ],
+    ),
+    *_table(
+        "apps",
+        "v1",
+        [
+            _row("ReplicaSet", "replicasets", "rs", "status scale", **_COUNTED),
+            _row("Deployment", "deployments", "deploy", "status scale", **_COUNTED),
+            _row("StatefulSet", "statefulsets", "sts", "status scale", **_COUNTED),
+            _row("DaemonSet", "daemonsets", "ds", "status", **_COUNTED),
+        ],
+    ),
+    *_table("batch", "v1", [_row("Job", "jobs", "", "status", **_COUNTED)]),
+    *_table(
+        "policy",
+        "v1",
+        [_row("PodDisruptionBudget", "poddisruptionbudgets", "pdb", "status", **_COUNTED)],
+    ),
+    *_table(
+        "scheduling.k8s.io",
+        "v1",
+        [_row("PriorityClass", "priorityclasses", "pc", **_CLUSTER)],
+    ),
+    *_table("coordination.k8s.io", "v1", [_row("Lease", "leases")]),
+    *_table(
+        "storage.k8s.io",
+        "v1",
+        [
+            _row("StorageClass", "storageclasses", "sc", **_CLUSTER),
+            _row("CSINode", "csinodes", **_CLUSTER),
+        ],
+    ),
+    *_table(
+        "autoscaling",
+        "v2",
+        [_row("HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "status")],
+    ),
+    *_table("events.k8s.io", "v1", [_row("Event", "events", "ev")]),
+    *_table(
+        "metrics.k8s.io",
+        "v1beta1",
+        [
+            _row("NodeMetrics", "nodes", verbs=READ, **_CLUSTER),
+            _row("PodMetrics", "pods", verbs=READ),
+        ],
+    ),
+    *_table(
+        "apiextensions.k8s.io",
+        "v1",
+        [
+            _row(
+                "CustomResourceDefinition",
+                "customresourcedefinitions",
+                "crd crds",
+                "status",
+                **_CLUSTER,
+                **_COUNTED,
+            )
+        ],
+    ),
+    *_table(
+        "authorization.k8s.io",
+        "v1",
+        [
+            _row("SelfSubjectAccessReview", "selfsubjectaccessreviews", verbs=ASK, **_CLUSTER),
+            _row("SubjectAccessReview", "subjectaccessreviews", verbs=ASK, **_CLUSTER),
+        ],
+    ),
+    *_table(
+        "authentication.k8s.io",
+        "v1",
+        [_row("TokenReview", "tokenreviews", verbs=ASK, **_CLUSTER)],
+    ),
+)
+
+
+def defined_by(definition: dict[str, Any]) -> Iterator[Resource]:
+    """The resources, one for each served version, that a CustomResourceDefinition brings."""
+    spec = definition["spec"]
+    names = spec["names"]
+    for version in spec["versions"]:
+        if version.get("served", True):
+            yield Resource(
+                group=spec["group"],
+                version=version["name"],
+                kind=names["kind"],
+                plural=names["plural"],
+                namespaced=spec.get("scope", "Namespaced") == "Namespaced",
+                short=tuple(names.get("shortNames") or ()),
+                subresources=tuple(version.get("subresources") or {}),
+                generation=True,
+                custom=True,
+            )
+
+
+class Catalogue:
+    """The resources served now."""
+
+    def __init__(self) -> None:
+        self._by_path = {(it.group, it.version, it.plural): it for it in BUILT_IN}
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(tuple(self._by_path.values()))
+
+    def at(self, group: str, version: str, plural: str) -> Resource | None:
+        """What is served at this place."""
+        return self._by_path.get((group, version, plural))
+
+    def add(self, resources: Iterable[Resource]) -> None:
+        """Serves these from now on."""
+        self._by_path |= {(it.group, it.version, it.plural): it for it in resources}
+
+    def drop(self, group: str, plural: str) -> None:
+        """Serves this resource no more, in none of its versions."""
+        for path in [it for it in self._by_path if (it[0], it[2]) == (group, plural)]:
+            del self._by_path[path]
+
+    def of_object(self, obj: dict[str, Any]) -> Resource:
+        """The resource an object belongs to, by its apiVersion and kind."""
+        kind, api_version = obj.get("kind", ""), obj.get("apiVersion", "")
+        for it in self:
+            if it.kind == kind and it.api_version == api_version:
+                return it
+        raise InputError(
+            f"nothing here serves the kind `{kind}` of `{api_version}`; "
+            "put its CustomResourceDefinition first, or mend `apiVersion` and `kind`"
+        )
+
+    def named(self, kind: str) -> Resource:
+        """The resource of a kind; `Widget.example.com` where a name alone could mean two."""
+        name, _, group = kind.partition(".")
+        found = [it for it in self if it.kind == name and (not group or it.group == group)]
+        if not found:
+            raise InputError(
+                f"nothing here serves the kind `{kind}`; put its CustomResourceDefinition first"
+            )
+        return found[0]

@@ -1,0 +1,41 @@
+"""One control plane for all suites here, and a room of its own in it for each test.
+
+These suites are collected only when asked for, by path or by `make e2e`: they need programs that a
+plain `pytest` must do without.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.control_plane.build import built
+from tools.control_plane.plane import Access, ControlPlane
+
+from .room import Room
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves these suites out of a run that names neither them nor a control plane."""
+    named = any("e2e" in str(word) for word in config.invocation_params.args)
+    return None if named or "RESETTLE_E2E_FOLDER" in os.environ else True
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[Access]:
+    """The control plane that runs already, or one for this session."""
+    if folder := os.environ.get("RESETTLE_E2E_FOLDER"):
+        yield Access(Path(folder))
+        return
+    with ControlPlane(built()) as started:
+        yield started
+
+
+@pytest.fixture
+def room(plane: Access) -> Iterator[Room]:
+    """Six nodes and a namespace that nobody else uses."""
+    with Room(plane.api()) as made:
+        yield made

@@ -1,0 +1,1 @@
+"""What the project is worked on with; nothing here is installed."""
