@@ -189,3 +189,28 @@ def leader_and_follower() -> Varied:
     world = cluster(node("n1", cordoned=True).holding(*held), node("n2"), node("n3"))
     read = load_policy(json.dumps(OLD_PODS), name="leader", plugins=PLUGINS)
     return Varied("leader", assembled(read, PLUGINS), world.snapshot())
+
+
+COPIES = {
+    **OLD_PODS,
+    "profiles": [
+        {
+            "name": "copies",
+            "pluginConfig": [
+                {"name": "DefaultEvictor", "args": {"minReplicas": 0}},
+                {"name": "RemoveDuplicates"},
+            ],
+            "plugins": {"balance": {"enabled": ["RemoveDuplicates"]}},
+        }
+    ],
+}
+
+
+def drawn_back() -> Varied:
+    """Two copies that share a node because both would rather be there than anywhere."""
+    ssd = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    liking = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": ssd}]}
+    held = (pod(name, affinity={"nodeAffinity": liking}) for name in ("one", "two"))
+    world = cluster(node("n1", labels={"disk": "ssd"}).holding(*held), node("n2"), node("n3"))
+    read = load_policy(json.dumps(COPIES), name="copies", plugins=PLUGINS)
+    return Varied("copies", assembled(read, PLUGINS), world.snapshot())
