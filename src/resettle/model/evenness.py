@@ -55,7 +55,7 @@ class Evenness:
         """Nodes where one constraint would let the pod in, once it has left its own."""
         domains, home = self.domains(rule), self._residents.home(pod)
         itself = self.counts(rule, pod.template)
-        here = domains.counted_at(home) if itself and not pod.terminating else None
+        here = domains.counted_at(home) if itself and self._residents.staying(pod) else None
         least = domains.least
         if here is not None:
             least = min(least, here - 1)
@@ -142,9 +142,8 @@ class Evenness:
 
     def _homes(self, template: Template) -> Iterable[str]:
         """Nodes whose pods may each state rules of their own; one will do for all the others."""
-        staying = [
-            pod for pod in self._residents.population.active_of(template) if not pod.terminating
-        ]
+        residents = self._residents
+        staying = filter(residents.staying, residents.population.active_of(template))
         nodes = dict.fromkeys(pod.node for pod in staying)
         return nodes if template.spec.pinned else list(nodes)[:1]
 

@@ -35,7 +35,7 @@ class Outlook:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._fleet: Fleet = snapshot.fleet
-        self.residents = Residents(snapshot.population, snapshot.fleet)
+        self.residents = Residents(snapshot.population, snapshot.fleet, snapshot.moving)
         self.room = Occupancy(snapshot.fleet, snapshot.population)
         self.evenness = Evenness(self.residents)
         self.neighbours = Neighbours(self.residents, snapshot.namespaces)

@@ -18,13 +18,20 @@ from resettle.model.selector import Selector
 class Residents:
     """The pods of a population at their nodes of today, but for those that have been moved."""
 
-    def __init__(self, population: Population, fleet: Fleet) -> None:
+    def __init__(
+        self, population: Population, fleet: Fleet, moving: frozenset[str] = frozenset()
+    ) -> None:
         self.population = population
         self.fleet = fleet
+        self._moving = moving
         self._moved: dict[Pod, str] = {}
         self._known: dict[Hashable, Tally] = {}
         self._tallies: dict[str, list[Tally]] = {}
         self._about: dict[Template, tuple[int, list[Tally]]] = {}
+
+    def staying(self, pod: Pod) -> bool:
+        """Whether nobody but this plan has sent the pod away."""
+        return not pod.terminating and pod.uid not in self._moving
 
     def home(self, pod: Pod) -> str:
         """The node a pod is on, or will be."""
@@ -42,7 +49,7 @@ class Residents:
         else:
             self._moved[pod] = target
         for tally in self._tallies_about(pod.template):
-            if not tally.staying_only or not pod.terminating:
+            if not tally.staying_only or self.staying(pod):
                 tally.shift(source, target)
 
     def tally(
@@ -92,7 +99,7 @@ class Residents:
         moved = self._moved
         for template in templates:
             for pod in self.population.active_of(template):
-                if not staying_only or not pod.terminating:
+                if not staying_only or self.staying(pod):
                     yield moved.get(pod) or pod.node
 
     def _tallies_about(self, template: Template) -> list[Tally]:

@@ -63,8 +63,9 @@ class Levelling:
                         stating = found.setdefault(rule, [])
                         stating += pods if evenness.counts(rule, template) else ()
         scope = self._snapshot.names_in_scope
+        staying = self._snapshot.outlook.residents.staying
         for rule, pods in found.items():
-            yield rule, [pod for pod in pods if pod.node in scope and not pod.terminating]
+            yield rule, [pod for pod in pods if pod.node in scope and staying(pod)]
 
     def _counts(self, rule: Rule) -> bool:
         return ("DoNotSchedule" if rule.hard else "ScheduleAnyway") in self._actions
@@ -111,7 +112,7 @@ class Levelling:
             if pod.node in self._full_nodes:
                 continue
             verdict = self._draft.propose(pod, because=why, onto=self._better(rule, domains, pod))
-            if verdict.gone:
+            if verdict.admitted:
                 return True
             if verdict.limit is Limit.TOTAL:
                 self.limit_reached = True

@@ -198,12 +198,12 @@ def _quarrels(args: Args, snapshot: Snapshot) -> Iterator[Quarrel]:
 def _by_domain(
     templates: Iterable[Template], values: dict[str, str], snapshot: Snapshot
 ) -> dict[str, set[Pod]]:
-    home, scope = snapshot.outlook.residents.home, snapshot.names_in_scope
+    residents, scope = snapshot.outlook.residents, snapshot.names_in_scope
     found: dict[str, set[Pod]] = {}
     for template in templates:
         for pod in snapshot.active_of(template):
-            node = home(pod)
-            if node in scope and node in values and not pod.terminating:
+            node = residents.home(pod)
+            if node in scope and node in values and residents.staying(pod):
                 found.setdefault(values[node], set()).add(pod)
     return found
 
