@@ -92,7 +92,7 @@ HABITS = {
     "moves_without_gain": Habit(
         peer="A pod goes even where the scheduler could only put it back, or somewhere no better.",
         ours="A pod moves only if some node that would take it is better by the plugin's own "
-        "measure.",
+        "measure, and the scheduler would not rather put it back.",
         plugins=(LOW, HIGH, DUPLICATES, NODE_AFFINITY, TAINTS, ANTI_AFFINITY, SPREAD),
     ),
     "important_pods_spread_first": Habit(
