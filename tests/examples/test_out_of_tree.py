@@ -64,7 +64,8 @@ def test_the_strategy_spares_a_pod_that_no_staying_node_would_take(
 
     names = moved(drawn(package, now="23:00", policy=unlimited))
 
-    assert sorted(names) == ["ledger-1", "mail-1", "mail-2", "search-1", "web-1", "web-2"]
+    assert set(names) < {"ledger-1", "mail-1", "mail-2", "search-1", "web-1", "web-2"}
+    assert len(names) == 4, "two cores are free on green-1, and each of these asks for half a one"
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def pair(*pods: dict[str, Any], other: Any = None) -> World:
             pair(pod("it", annotations=MIRROR)),
             {},
             [
-                "no change to the policy or to a single node would move it, "
+                "no guard, limit, budget or single node changed would move it, "
                 "because it is a mirror pod of the kubelet"
             ],
             id="nothing helps a mirror pod",
@@ -166,7 +166,7 @@ def pair(*pods: dict[str, Any], other: Any = None) -> World:
             pair(pod("it", terminating=True)),
             {},
             [
-                "no change to the policy or to a single node would move it, "
+                "no guard, limit, budget or single node changed would move it, "
                 "because it is already terminating"
             ],
             id="nothing helps a pod that is going anyway",
@@ -297,7 +297,7 @@ def test_a_pod_that_others_would_go_before_is_told_so() -> None:
 
     assert answer.refused
     assert pod_text(answer, Paint(False), 1000).splitlines()[-1] == (
-        "hint: no change to the policy or to a single node would move it, because it keeps data "
+        "hint: no guard, limit, budget or single node changed would move it, because it keeps data "
         "in local storage; without that, others would go and it would stay"
     )
 

@@ -17,7 +17,8 @@ NEW_PODS = [
     *(pod(f"crowd-{i}", owner="ReplicaSet/four") for i in (2, 3, 4)),
 ]
 WORLD = cluster(
-    node("old", labels={"pool": "blue"}).holding(*OLD_PODS), node("new").holding(*NEW_PODS)
+    node("old", labels={"pool": "blue"}, cordoned=True).holding(*OLD_PODS),
+    node("new").holding(*NEW_PODS),
 )
 
 

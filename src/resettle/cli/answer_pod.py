@@ -100,7 +100,7 @@ def nothing_helps(refusal: Refusal, *, others_first: bool) -> str:
     said = refusal.sentence
     clause = f"it {said}" if said.startswith(PREDICATES) else said
     rest = "; without that, others would go and it would stay" if others_first else ""
-    return f"no change to the policy or to a single node would move it, because {clause}{rest}"
+    return f"no guard, limit, budget or single node changed would move it, because {clause}{rest}"
 
 
 # -- for programs ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from resettle.cli.reading import add_sources, read
+from resettle.cli.reading import Reading, add_sources, read
 from resettle.cli.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -37,13 +37,15 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = explain.add_subparsers(metavar="WHAT", required=True, title="what to explain")
-    pod = commands.add_parser("pod", help="one pod: does it go, and if not, what would help")
+    pod = _command(
+        commands, "pod NAMESPACE/NAME", "Tell if a pod goes, and if not, what would help."
+    )
     pod.add_argument("pod", metavar="NAMESPACE/NAME", type=pod_key, help="the pod")
     pod.set_defaults(run=run_pod)
-    node = commands.add_parser("node", help="one node: how full it is, and what of it goes")
+    node = _command(commands, "node NAME", "Tell how full a node is, and which of its pods go.")
     node.add_argument("node", metavar="NAME", help="the node")
     node.set_defaults(run=run_node)
-    cycle = commands.add_parser("cycle", help="all plugins: what each did, and what came close")
+    cycle = _command(commands, "cycle", "Tell what each plugin did, and what came close.")
     cycle.set_defaults(run=run_cycle)
     for command in (pod, node, cycle):
         add_sources(command)
@@ -56,6 +58,18 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         )
 
 
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], words: str, summary: str
+) -> argparse.ArgumentParser:
+    """A command whose usage names first what is asked about: `--cluster` takes all that follows."""
+    return commands.add_parser(
+        words.partition(" ")[0],
+        help=summary,
+        description=summary,
+        usage=f"resettle explain {words} --policy FILE [options]",
+    )
+
+
 def pod_key(text: str) -> tuple[str, str]:
     """Namespace and name."""
     namespace, slash, name = text.partition("/")
@@ -66,12 +80,11 @@ def pod_key(text: str) -> tuple[str, str]:
 
 def run_pod(arguments: argparse.Namespace) -> int:
     """Explains a pod."""
-    gc.disable()
     from resettle.cli.answer_pod import pod_document, pod_text
     from resettle.explain.missing import no_such_pod
     from resettle.explain.pod import explain_pod
 
-    descheduler, snapshot = read(arguments, Stopwatch())
+    descheduler, snapshot = _reading(arguments)
     pod = snapshot.pod(*arguments.pod)
     if pod is None:
         raise no_such_pod(snapshot, *arguments.pod)
@@ -85,12 +98,11 @@ def run_pod(arguments: argparse.Namespace) -> int:
 
 def run_node(arguments: argparse.Namespace) -> int:
     """Explains a node."""
-    gc.disable()
     from resettle.cli.answer_node import node_document, node_text
     from resettle.explain.missing import no_such_node
     from resettle.explain.node import explain_node
 
-    descheduler, snapshot = read(arguments, Stopwatch())
+    descheduler, snapshot = _reading(arguments)
     node = snapshot.fleet.get(arguments.node)
     if node is None:
         raise no_such_node(snapshot, arguments.node)
@@ -104,16 +116,25 @@ def run_node(arguments: argparse.Namespace) -> int:
 
 def run_cycle(arguments: argparse.Namespace) -> int:
     """Explains the whole cycle."""
-    gc.disable()
     from resettle.cli.answer_cycle import cycle_document, cycle_text
     from resettle.explain.cycle import explain_cycle
 
-    answer = explain_cycle(*read(arguments, Stopwatch()))
+    answer = explain_cycle(*_reading(arguments))
     if arguments.output == "json":
         _print_json(cycle_document(answer))
     else:
         _print_text(cycle_text, answer)
     return _ended(answer.plan)
+
+
+def _reading(arguments: argparse.Namespace) -> Reading:
+    """Policy and cluster; what is read stays, so nobody need ever look through it for garbage."""
+    gc.disable()
+    reading = read(arguments, Stopwatch())
+    # Each plan that is tried leaves a snapshot behind that refers to itself and has to be found.
+    gc.freeze()
+    gc.enable()
+    return reading
 
 
 def _print_text(told: Any, answer: Any) -> None:

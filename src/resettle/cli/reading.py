@@ -28,7 +28,7 @@ class Reading(NamedTuple):
     snapshot: Snapshot
 
 
-def add_sources(command: argparse.ArgumentParser) -> None:
+def add_sources(command: argparse.ArgumentParser, *, policy_required: bool = True) -> None:
     """Adds the flags that name a cluster, a policy and a time."""
     source = command.add_mutually_exclusive_group()
     source.add_argument(
@@ -44,7 +44,10 @@ def add_sources(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
     command.add_argument(
-        "--policy", metavar="FILE", required=True, help="the descheduler policy; `-` for stdin"
+        "--policy",
+        metavar="FILE",
+        required=policy_required,
+        help="the descheduler policy; `-` for stdin",
     )
     command.add_argument(
         "--now",

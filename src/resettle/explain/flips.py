@@ -70,7 +70,7 @@ def flips(descheduler: Descheduler, snapshot: Snapshot, pod: Pod) -> Flips:
     if single:
         return Flips(tuple(_one_of_a_kind(single)))
     stuck: list[Stuck] = []
-    # As far as a setting goes is the short way; step by step, fewer others come in between.
+    # Settings turned all the way are quick to try; by small steps, fewer others get in between.
     for by_steps in (False, True):
         for proposal in refused:
             found = _followed(trial, proposal, by_steps=by_steps)

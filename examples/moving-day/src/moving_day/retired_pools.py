@@ -60,7 +60,7 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     for pod in draft.ordered(reasons):
         if not snapshot.fit.elsewhere(pod, staying):
             draft.note(pod, "no-room", f"{reasons[pod]}, but no node that stays would take it")
-        elif draft.propose(pod, because=reasons[pod]).limit is Limit.TOTAL:
+        elif draft.propose(pod, because=reasons[pod], onto=staying).limit is Limit.TOTAL:
             return LIMIT_REACHED
     return None
 
