@@ -92,7 +92,7 @@ def measured(chosen: argparse.Namespace) -> str:
 
 
 def _middle(costs: list[Cost], figure: str) -> float:
-    return median(getattr(cost, figure) for cost in costs)
+    return float(median(getattr(cost, figure) for cost in costs))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from .reference import (
 
 PAGES = (
     *("plugins.md", "plans.md", "explain.md", "codes.md", "concepts.md", "semantics.md"),
-    "troubleshooting.md",
+    *("simulate.md", "troubleshooting.md"),
 )
 BLOCK = re.compile(r"^```(\w+)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
@@ -158,6 +158,7 @@ def test_every_key_of_an_answer_is_explained(subject: str) -> None:
     ("command", "page", "heading"),
     [
         pytest.param(["plan"], "plans.md", "What goes in", id="plan"),
+        pytest.param(["simulate"], "simulate.md", "What goes in", id="simulate"),
         *(
             pytest.param(["explain", what], "explain.md", "What goes in", id=f"explain {what}")
             for what in ("pod", "node", "cycle")
@@ -188,7 +189,7 @@ def shown(page: str) -> list[tuple[str, str]]:
 @pytest.fixture
 def folder(tmp_path: Path, page: str) -> Path:
     """The bundled cluster and policy, and the files that the page spells out."""
-    for name in ("cluster.yaml", "policy.yaml"):
+    for name in ("cluster.yaml", "policy.yaml", "improved.yaml"):
         shutil.copy(ROOT / "examples" / "lopsided" / name, tmp_path)
     for _, title, body in BLOCK.findall(text_of(page)):
         if title:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from resettle import __version__
-from resettle.cli import explain, plan, policy
+from resettle.cli import demo, explain, plan, policy, simulate
 from resettle.errors import ResettleError
 
 _EPILOG = """\
@@ -20,7 +20,9 @@ examples:
   $ kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc,pv,csinodes -A -o json > cluster.json
   $ resettle plan --cluster cluster.json --policy policy.yaml
   $ resettle explain pod shop/cart-1 --cluster cluster.json --policy policy.yaml
+  $ resettle simulate --cluster cluster.json --policy policy.yaml --cycles 20
   $ resettle policy check policy.yaml
+  $ resettle demo
 """
 
 INTERRUPTED = 130
@@ -38,7 +40,9 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands")
     plan.register(commands)
     explain.register(commands)
+    simulate.register(commands)
     policy.register(commands)
+    demo.register(commands)
     return top
 
 

@@ -10,10 +10,12 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from resettle.model.outlook import Outlook
 from resettle.model.pod import Pod
 from resettle.model.selector import EVERYTHING
 from resettle.model.semantics import IMPROVED
 from resettle.model.snapshot import Snapshot
+from resettle.simulate.lives import tied_to_node
 
 
 class Placed(Struct, frozen=True):
@@ -23,14 +25,47 @@ class Placed(Struct, frozen=True):
     node: str | None
 
 
+class Waits(Struct, frozen=True):
+    """A pod without a node, and what rules the nodes out."""
+
+    pod: Pod
+    why: str
+
+
 def placed(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Placed]:
     """Where each of these pods goes, one after the other; bound ones are taken to have left."""
-    outlook = snapshot.read_as(IMPROVED, EVERYTHING).outlook
+    outlook = _outlook(snapshot)
     found = []
     for pod in pods:
         takers = outlook.takers(pod)
+        if tied_to_node(pod):
+            takers &= snapshot.fleet.only(pod.node)
         node = outlook.likeliest(pod, takers) if takers else None
         # A pod that finds no node holds none, wherever it was before.
         outlook.move(pod, node or "")
         found.append(Placed(pod, node))
     return found
+
+
+def waiting_in(snapshot: Snapshot) -> list[Pod]:
+    """Pods that the scheduler has yet to place: the most important first, then the oldest."""
+    unbound = snapshot.population.on("")
+    waiting = [pod for pod in unbound if not pod.finished and not pod.terminating]
+    return sorted(waiting, key=lambda pod: (-(pod.spec.priority or 0), pod.seniority()))
+
+
+def why_they_wait(snapshot: Snapshot) -> tuple[Waits, ...]:
+    """Each pod that waits for a node, with the nodes counted by what rules them out."""
+    waiting = waiting_in(snapshot)
+    if not waiting:
+        return ()
+    outlook, everyone = _outlook(snapshot), snapshot.fleet.everyone
+    return tuple(
+        Waits(pod, ", ".join(f"{it.nodes.bit_count()} {it.says}" for it in found) or "no node")
+        for pod in waiting
+        for found in [outlook.ruled_out(pod, everyone)]
+    )
+
+
+def _outlook(snapshot: Snapshot) -> Outlook:
+    return snapshot.read_as(IMPROVED, EVERYTHING).outlook

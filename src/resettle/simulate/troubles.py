@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from resettle.model.evenness import Rule
 from resettle.model.selector import EVERYTHING
 from resettle.model.semantics import IMPROVED
 from resettle.model.snapshot import Snapshot
+
+PENDING = "pending"
+"""Pods without a node: in trouble, though they break no rule."""
+
+
+def broken(counts: Mapping[str, int]) -> int:
+    """How many of these troubles are broken rules."""
+    return sum(count for kind, count in counts.items() if kind != PENDING)
 
 
 def troubles(snapshot: Snapshot) -> dict[str, int]:
@@ -41,4 +49,4 @@ def _found(snapshot: Snapshot) -> Iterator[str]:
             yield "spread"
     for pod in snapshot.population.on(""):
         if not pod.finished:
-            yield "pending"
+            yield PENDING

@@ -1,0 +1,114 @@
+"""`resettle demo`: a story on a pocket cluster, with real evictions and no cluster at all."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from resettle.cli.policy import print_warnings, read_text, shown_name
+from resettle.errors import InputError
+
+if TYPE_CHECKING:
+    from resettle.framework.descheduler import Descheduler
+    from resettle.framework.plugin import Plugin
+    from resettle.simulate.story import Story
+
+_PAUSE_SECONDS = 0.8
+_TITLE = "A demonstration of resettle"
+_CAVEAT = (
+    "This has happened: the pods were evicted through an API server, their owners replaced them, "
+    "and a scheduler that filters as kube-scheduler does placed them. Server, owners and scheduler "
+    "are small ones of resettle's own, and so is the clock."
+)
+_EXAMPLE = """\
+examples:
+  $ resettle demo
+  $ resettle demo --fast --report demo.html
+  $ resettle demo --policy policy.yaml
+
+exit codes:
+  0 the story was told; 1 it could not be; 2 the command was asked wrongly; 130 for Ctrl-C
+"""
+
+
+def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds `demo` to the command line."""
+    summary = "Tell a story: a small cluster in this process, what befalls it, what resettle does."
+    command = subcommands.add_parser(
+        "demo",
+        help=summary,
+        description=summary,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("--fast", action="store_true", help="without pauses to read in")
+    command.add_argument(
+        "--policy", metavar="FILE", help="your policy instead of the bundled one; `-` for stdin"
+    )
+    command.add_argument(
+        "--report", metavar="FILE", help="also write a page with charts, for a browser"
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tells the story; 1 when a plugin failed on the way."""
+    from resettle.cli.demonstration.cycles import Player
+    from resettle.cli.demonstration.shop import objects
+    from resettle.cli.demonstration.stage import Stage
+    from resettle.cli.demonstration.teller import Teller
+    from resettle.cli.lines import width
+    from resettle.cli.render import Paint, colourful
+    from resettle.framework.registry import default_registry
+
+    plugins = default_registry()
+    name, planner = _planner(arguments.policy, plugins)
+    say = _reading_aloud(pause=sys.stdout.isatty() and not arguments.fast)
+    with Stage(objects()) as stage:
+        player = Player(stage, planner, plugins)
+        story = Teller(stage, player, say, Paint(colourful(sys.stdout)), width()).story(name)
+    if arguments.report:
+        _write_report(arguments.report, story)
+    for failed in story.errors:
+        print(f"error: {failed}", file=sys.stderr)
+    return 1 if story.errors else 0
+
+
+def _planner(file: str | None, plugins: Mapping[str, Plugin]) -> tuple[str, Descheduler]:
+    """The policy made ready, and what to call it."""
+    from resettle.cli.demonstration.shop import POLICY
+    from resettle.framework.descheduler import assembled
+    from resettle.policy.load import load_policy
+
+    name = shown_name(file) if file else "the bundled policy"
+    policy = load_policy(read_text(file) if file else POLICY, name=name, plugins=plugins)
+    print_warnings(policy.warnings)
+    return name, assembled(policy, plugins)
+
+
+def _write_report(file: str, story: Story) -> None:
+    from resettle.cli.report.page import page
+
+    try:
+        Path(file).write_text(page([story], title=_TITLE, caveat=_CAVEAT), encoding="utf-8")
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(f"`{file}` cannot be written: {why}; name another file") from None
+    print(f"note: the report is in {file}", file=sys.stderr)
+
+
+def _reading_aloud(*, pause: bool) -> Callable[[str], None]:
+    """Prints paragraphs with an empty line between, and gives people time to read each."""
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        print(*([""] if said else []), text, sep="\n", flush=True)
+        said.append(text)
+        if pause:
+            time.sleep(_PAUSE_SECONDS)
+
+    return say

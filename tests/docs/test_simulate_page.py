@@ -1,0 +1,56 @@
+"""The page about simulations lists what there is: keys for programs, and keys of a scenario."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from resettle.cli.scenario import EventDocument, ScenarioDocument
+from resettle.cli.story_document import stories_document
+from resettle.testing import cluster, node, pod
+
+from ..simulate.stage import scripted, story
+from .reference import ROOT
+from .test_pages import BLOCK, first_column, paths, text_of
+
+
+def document() -> Any:
+    """A story with all that a story can have."""
+    world = cluster(
+        node("n1", taints=["old:NoSchedule"]).holding(pod("waits", cpu="2"), pod("back", cpu="1")),
+        node("n2").holding(pod("again", cpu="2"), pod("full", owner=None, cpu="1")),
+        pod("comes", cpu="1", phase="Pending"),
+    )
+    script = scripted({1: ["waits"]}, always=["again"])
+    return json.loads(json.dumps(stories_document([story(world, script, cycles=3)])))
+
+
+def holds_more(path: str, found: set[str]) -> bool:
+    return any(other.startswith((f"{path}.", f"{path}[")) for other in found)
+
+
+def test_every_key_for_programs_is_explained_and_every_explained_one_is_there() -> None:
+    explained = first_column("simulate.md", "For programs")
+    found = {path for path in paths(document()) if ".troubles." not in path}
+    leaves = {path for path in found if not holds_more(path, found)}
+
+    assert leaves == {path for path in explained if "." in path or path.endswith("_seconds")}
+
+
+def test_every_key_of_a_scenario_is_explained() -> None:
+    keys = {*ScenarioDocument.__struct_fields__, *EventDocument.__struct_fields__}
+
+    assert first_column("simulate.md", "A scenario") >= keys
+
+
+def test_the_page_shows_the_bundled_scenario() -> None:
+    (shown,) = (body for _, title, body in BLOCK.findall(text_of("simulate.md")) if title)
+
+    assert shown == (ROOT / "examples" / "lopsided" / "scenario.yaml").read_text(encoding="utf-8")
+
+
+def test_each_kind_of_trouble_is_named() -> None:
+    page = text_of("simulate.md")
+    kinds = ("node affinity", "taints", "anti-affinity", "pod affinity", "spread", "pending")
+
+    assert [kind for kind in kinds if f"`{kind}`" not in page] == []
