@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test check lint types layers format lock clean help
 
 help:  ## what there is to make
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 $(READY): requirements-dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -18,8 +18,8 @@ $(READY): requirements-dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-demo: $(READY)  ## plan over a bundled lopsided cluster
-	@$(BIN)/resettle plan --cluster examples/lopsided/cluster.yaml --policy examples/lopsided/policy.yaml --now 2026-01-31T12:00:00Z
+demo: $(READY)  ## a story on a small cluster in the same process, evictions included
+	@$(BIN)/resettle demo $(DEMO)
 
 test: $(READY)  ## lint, types, layers and all tests
 	@$(MAKE) --no-print-directory check
@@ -40,6 +40,13 @@ layers: $(READY)
 format: $(READY)  ## bring the code into shape
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+.PHONY: control-plane e2e
+control-plane: $(READY)  ## build a Kubernetes control plane into the cache, once
+	$(BIN)/python -m tools.control_plane.build
+
+e2e: $(READY)  ## the suites that want a real control plane; docs/e2e.md
+	@$(BIN)/python -m tools.control_plane.run $(E2E)
 
 .PHONY: bench bench-large
 bench: $(READY)  ## measure beside the peer at 100 and 1,000 nodes, in minutes

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.control_plane.api import Api
 from tools.control_plane.build import built
 from tools.control_plane.plane import Access, ControlPlane
 
@@ -35,7 +36,14 @@ def plane() -> Iterator[Access]:
 
 
 @pytest.fixture
-def room(plane: Access) -> Iterator[Room]:
+def api(plane: Access) -> Iterator[Api]:
+    """The API server as the admin sees it."""
+    with plane.api() as opened:
+        yield opened
+
+
+@pytest.fixture
+def room(api: Api) -> Iterator[Room]:
     """Six nodes and a namespace that nobody else uses."""
-    with Room(plane.api()) as made:
+    with Room(api) as made:
         yield made

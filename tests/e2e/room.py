@@ -1,10 +1,10 @@
-"""A namespace and a few nodes with KWOK for a kubelet, made for one test and taken away after it."""
+"""A namespace and nodes with KWOK for a kubelet, made for one test and taken away after it."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count
 from types import TracebackType
 from typing import TypeVar
@@ -25,7 +25,7 @@ class Room:
 
     def __init__(self, api: Api) -> None:
         self.api = api
-        self.name = f"room-{next(_rooms)}"
+        self.name = f"room-{os.getpid()}-{next(_rooms)}"
         self.nodes = [f"{self.name}-n{i}" for i in range(NODES)]
         self.pods = f"/api/v1/namespaces/{self.name}/pods"
 
@@ -49,12 +49,9 @@ class Room:
         self.api.delete(f"/apis/apps/v1/namespaces/{self.name}/deployments")
         self.api.delete(f"/api/v1/namespaces/{self.name}")
         self.api.delete(self.pods, grace_seconds=0)
-        eventually("an empty room", lambda: not self.running() and self._gone())
+        eventually("an empty room", lambda: not self.running())
         for name in self.nodes:
             self.api.delete(f"/api/v1/nodes/{name}")
-
-    def _gone(self) -> bool:
-        return self.api.get(f"/api/v1/namespaces/{self.name}").status == 404
 
     def deploy(self, name: str, replicas: int, **template: object) -> None:
         """A Deployment whose pods ask for a little, all of them Ready."""
@@ -77,6 +74,12 @@ class Room:
             },
         ).granted()
         eventually(f"{replicas} ready pods", lambda: len(self.ready()) == replicas)
+
+    def cordon(self) -> None:
+        """Closes all nodes to newcomers, so that nothing that goes is replaced."""
+        for name in self.nodes:
+            path = f"/api/v1/nodes/{name}"
+            self.api.patch(path, {"spec": {"unschedulable": True}}).granted()
 
     def running(self) -> list[Object]:
         """The pods of the room."""

@@ -15,7 +15,7 @@ from resettle.explain.trial import Trial
 from resettle.explain.watched import Watched
 from resettle.framework.codes import REFUSED
 from resettle.model import Pod
-from tests.explain.varied import Varied, drawn_back, leader_and_follower, varied
+from tests.explain.varied import Varied, drawn_to, leader_and_follower, varied
 
 PODS_FOR_EACH_CODE = 9
 PODS_HELD_BACK = 20
@@ -56,7 +56,8 @@ class Asked:
 
 @cache
 def worlds() -> tuple[Varied, ...]:
-    return (*varied(seed=20260131, every=2), leader_and_follower(), drawn_back())
+    special = (leader_and_follower(), drawn_to("ssd"), drawn_to("nvme"))
+    return (*varied(seed=20260131, every=2), *special)
 
 
 @cache

@@ -206,11 +206,19 @@ COPIES = {
 }
 
 
-def drawn_back() -> Varied:
-    """Two copies that share a node because both would rather be there than anywhere."""
-    ssd = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
-    liking = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": ssd}]}
-    held = (pod(name, affinity={"nodeAffinity": liking}) for name in ("one", "two"))
-    world = cluster(node("n1", labels={"disk": "ssd"}).holding(*held), node("n2"), node("n3"))
+def drawn_to(disk: str) -> Varied:
+    """Copies that share a node and would all rather be where the disk is of this kind.
+
+    That is where they are (`ssd`), or where another copy is already (`nvme`).
+    """
+    wanted = {"matchExpressions": [{"key": "disk", "operator": "In", "values": [disk]}]}
+    rows = [{"weight": 1, "preference": wanted}]
+    liking = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": rows}}
+    one, two, three = (pod(name, affinity=liking) for name in ("one", "two", "three"))
+    world = cluster(
+        node("n1", labels={"disk": "ssd"}).holding(one, two),
+        node("n2", labels={"disk": "nvme"}).holding(three),
+        node("n3"),
+    )
     read = load_policy(json.dumps(COPIES), name="copies", plugins=PLUGINS)
-    return Varied("copies", assembled(read, PLUGINS), world.snapshot())
+    return Varied(f"copies on {disk}", assembled(read, PLUGINS), world.snapshot())

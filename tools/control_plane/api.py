@@ -55,6 +55,15 @@ class Api:
         self._tls = ssl.create_default_context(cafile=str(ca))
         self._timeout = timeout
         self._mine = local()
+        self._lines: list[http.client.HTTPSConnection] = []
+
+    def __enter__(self) -> Api:
+        """Itself, hung up at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Hangs up."""
+        self.close()
 
     def get(self, path: str) -> Answer:
         """The object or list at a path."""
@@ -96,14 +105,13 @@ class Api:
         try:
             return self._exchange(method, path, text, headers)
         except (http.client.HTTPException, ConnectionError):
-            self.close()
+            self._mine.connection.close()
             return self._exchange(method, path, text, headers)
 
     def close(self) -> None:
-        """Hangs up, in this thread."""
-        if connection := getattr(self._mine, "connection", None):
-            connection.close()
-            del self._mine.connection
+        """Hangs up, for all threads; a later request connects anew."""
+        for line in self._lines:
+            line.close()
 
     def _exchange(
         self, method: str, path: str, text: bytes | None, headers: dict[str, str]
@@ -113,6 +121,7 @@ class Api:
             connection = self._mine.connection = http.client.HTTPSConnection(
                 self._address, context=self._tls, timeout=self._timeout
             )
+            self._lines.append(connection)
         connection.request(method, path, body=text, headers=headers)
         response = connection.getresponse()
         told = response.read()

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from tools.control_plane.recipe import GO, SOURCES, Source, key
 
-NOT_HERE = 3
-"""The exit status that says the suite could not be run here; 1 says that it failed."""
+NOT_HERE = 10
+"""The exit status that says something is missing here; those up to 5 are pytest's."""
 
 
 class Missing(Exception):
@@ -82,9 +82,7 @@ def _require_go(folder: Path) -> None:
             ["go", "env", "GOVERSION"], cwd=folder, capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
-        raise Missing(
-            f"Go is not installed; install Go {GO} and put `go` on the PATH"
-        ) from None
+        raise Missing(f"Go is not installed; install Go {GO} and put `go` on the PATH") from None
     version = asked.stdout.strip().removeprefix("go")
     if version != GO and not version.startswith(f"{GO}."):
         said = version or asked.stderr.strip()

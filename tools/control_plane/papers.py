@@ -80,9 +80,7 @@ class Papers:
         key = ec.generate_private_key(ec.SECP256R1())
         pem = serialization.Encoding.PEM
         self.account_key.write_bytes(
-            key.private_bytes(
-                pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
+            key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         )
         self.account_public.write_bytes(
             key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
@@ -95,9 +93,7 @@ def kubeconfig(url: str, ca: Path, token: str) -> dict[str, object]:
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "e2e",
-        "clusters": [
-            {"name": "e2e", "cluster": {"server": url, "certificate-authority": str(ca)}}
-        ],
+        "clusters": [{"name": "e2e", "cluster": {"server": url, "certificate-authority": str(ca)}}],
         "users": [{"name": "e2e", "user": {"token": token}}],
         "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "e2e"}}],
     }

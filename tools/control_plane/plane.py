@@ -5,8 +5,8 @@
 
 Everything listens on loopback, on ports that were free. The controllers that judge nodes by their
 heartbeat are left out, and so is the taint that a node begins with: a node that a test makes is as
-ready as the test says. KWOK runs the pods of nodes annotated `kwok.x-k8s.io/node: fake`; other
-nodes have no kubelet, and their pods stay as they are written.
+ready as the test says, and a claim as bound. KWOK runs the pods of nodes annotated
+`kwok.x-k8s.io/node: fake`; other nodes have no kubelet, and their pods stay as they are written.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -29,7 +30,15 @@ from tools.control_plane.processes import Crew, Process, free_ports
 PATIENCE_SECONDS = 120
 GATES = "TaintTolerationComparisonOperators=true"
 """Tolerations with `Gt` and `Lt`, which the planner knows and Kubernetes 1.36 is only trying."""
-NOT_RUN = ("node-lifecycle-controller", "taint-eviction-controller")
+NOT_RUN = (
+    "node-lifecycle-controller",
+    "taint-eviction-controller",
+    # It takes a claim whose volume it has not heard of yet for one that lost its volume.
+    "persistentvolume-binder-controller",
+)
+NOT_ADMITTING = ("TaintNodesByCondition", "StorageObjectInUseProtection")
+"""A new node has no taint but its own, and a volume that is deleted is gone."""
+STAGES = Path(__file__).parent / "stages.yaml"
 MANAGED = {"kwok.x-k8s.io/node": "fake"}
 """The annotation of nodes whose kubelet KWOK plays."""
 
@@ -106,16 +115,19 @@ class ControlPlane(Access):
         (self.folder / "url").write_text(url)
         self.papers.write(url)
         self._start_etcd(store, peers)
-        self._await("etcd", lambda: self._fine(f"http://127.0.0.1:{store}/health"))
+        self._await("etcd", partial(self._fine, f"http://127.0.0.1:{store}/health"))
         self._start_api_server(server, store)
-        api = self.api(QUIET)
+        with self.api(QUIET) as api:
+            self._start_the_rest(api, controllers, scheduler, kwok)
+
+    def _start_the_rest(self, api: Api, controllers: int, scheduler: int, kwok: int) -> None:
         self._await("kube-apiserver", lambda: api.get("/readyz").fine)
         self._start_controllers(controllers)
         start_scheduler(self, self._programs, self._crew, "kube-scheduler", scheduler)
         self._start_kwok(kwok)
-        self._await("kwok", lambda: self._fine(f"http://127.0.0.1:{kwok}/healthz"))
+        self._await("kwok", partial(self._fine, f"http://127.0.0.1:{kwok}/healthz"))
         for name, port in (("kube-controller-manager", controllers), ("kube-scheduler", scheduler)):
-            self._await(name, lambda at=port: self._fine(f"https://127.0.0.1:{at}/healthz"))
+            self._await(name, partial(self._fine, f"https://127.0.0.1:{port}/healthz"))
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self._await("kube-controller-manager", lambda: api.get(account).fine)
 
@@ -150,7 +162,7 @@ class ControlPlane(Access):
             service_account_key_file=papers.account_public,
             service_account_signing_key_file=papers.account_key,
             service_cluster_ip_range="10.0.0.0/24",
-            disable_admission_plugins="TaintNodesByCondition",
+            disable_admission_plugins=",".join(NOT_ADMITTING),
             audit_policy_file=papers.audit_policy,
             audit_log_path=self.audit_log,
             feature_gates=GATES,
@@ -175,6 +187,7 @@ class ControlPlane(Access):
     def _start_kwok(self, port: int) -> None:
         self._run(
             "kwok",
+            config=STAGES,
             kubeconfig=self.papers.kubeconfig("kwok"),
             manage_all_nodes="false",
             manage_nodes_with_annotation_selector=",".join(f"{k}={v}" for k, v in MANAGED.items()),

@@ -90,7 +90,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _tail(log: Path, lines: int = 12) -> list[str]:

@@ -53,9 +53,7 @@ class Source:
 
 
 SOURCES = (
-    Source(
-        "etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}
-    ),
+    Source("etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}),
     Source(
         "kubernetes",
         "k8s.io/kubernetes",

@@ -3,7 +3,8 @@
     python -m tools.control_plane.run [what pytest is to be told]
 
 Builds the control plane if need be, starts it, tells the suites where it is, and stops it, however
-they end. Exit status: pytest's own, or 3 if something is missing here and nothing was run.
+they end. Exit status: pytest's own; 10 if something is missing here and nothing was run; 11 if the
+control plane did not come up.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from tools.control_plane.processes import Stopped
 
 ROOT = Path(__file__).parents[2]
 SUITES = ("tests/e2e", "tests/conformance")
-NOT_STARTED = 4
+NOT_STARTED = 11
 """The exit status that says everything was there and the control plane did not come up."""
 
 
 def main(words: list[str]) -> int:
     """How the suites ended."""
-    signal.signal(signal.SIGTERM, _leave)
     try:
         programs = built()
         began = time.monotonic()
@@ -49,9 +49,7 @@ def _tested(plane: ControlPlane, words: list[str]) -> int:
     suites = [name for name in SUITES if (ROOT / name).exists()]
     chosen = any((ROOT / word.partition("::")[0]).exists() for word in words)
     command = [sys.executable, "-m", "pytest", *words, *(() if chosen else suites)]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **plane.environment}, check=False
-    )
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **plane.environment}, check=False)
     return done.returncode
 
 
@@ -64,6 +62,7 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _leave)
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:

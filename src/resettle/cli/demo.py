@@ -15,7 +15,6 @@ from resettle.errors import InputError
 if TYPE_CHECKING:
     from resettle.framework.descheduler import Descheduler
     from resettle.framework.plugin import Plugin
-    from resettle.simulate.story import Story
 
 _PAUSE_SECONDS = 0.8
 _TITLE = "A demonstration of resettle"
@@ -67,12 +66,20 @@ def run(arguments: argparse.Namespace) -> int:
 
     plugins = default_registry()
     name, planner = _planner(arguments.policy, plugins)
+    for caution in planner.cautions:
+        print(f"note: {caution}", file=sys.stderr)
+    if arguments.report:
+        # Better to hear of it now than after the story.
+        _written(arguments.report, "")
     say = _reading_aloud(pause=sys.stdout.isatty() and not arguments.fast)
     with Stage(objects()) as stage:
         player = Player(stage, planner, plugins)
         story = Teller(stage, player, say, Paint(colourful(sys.stdout)), width()).story(name)
     if arguments.report:
-        _write_report(arguments.report, story)
+        from resettle.cli.report.page import page
+
+        _written(arguments.report, page([story], title=_TITLE, caveat=_CAVEAT))
+        print(f"note: the report is in {arguments.report}", file=sys.stderr)
     for failed in story.errors:
         print(f"error: {failed}", file=sys.stderr)
     return 1 if story.errors else 0
@@ -90,15 +97,13 @@ def _planner(file: str | None, plugins: Mapping[str, Plugin]) -> tuple[str, Desc
     return name, assembled(policy, plugins)
 
 
-def _write_report(file: str, story: Story) -> None:
-    from resettle.cli.report.page import page
-
+def _written(file: str, text: str) -> None:
+    """Writes a file, or says why it cannot be written."""
     try:
-        Path(file).write_text(page([story], title=_TITLE, caveat=_CAVEAT), encoding="utf-8")
+        Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
         why = error.strerror or str(error)
         raise InputError(f"`{file}` cannot be written: {why}; name another file") from None
-    print(f"note: the report is in {file}", file=sys.stderr)
 
 
 def _reading_aloud(*, pause: bool) -> Callable[[str], None]:

@@ -124,6 +124,10 @@ REFUSED = {
         "the scheduler would most likely put them back where they are",
         "whatever makes another node more attractive: a preference, a soft taint here, room there",
     ),
+    "would-stray": Meaning(
+        "the scheduler would most likely put them on a node that is no better",
+        "whatever makes a better node more attractive: a preference, a soft taint on the others",
+    ),
 }
 """Why a pod that a plugin proposed stays; said of the pods it stands for."""
 

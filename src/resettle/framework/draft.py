@@ -35,6 +35,10 @@ NO_BETTER_NODE = Refusal(
 WOULD_RETURN = Refusal(
     "would-return", "the scheduler would most likely put it back where it is", "plan"
 )
+WOULD_STRAY = Refusal(
+    "would-stray", "the scheduler would most likely put it on a node that is no better", "plan"
+)
+_FORETOLD = (WOULD_RETURN.code, WOULD_STRAY.code)
 ALREADY_PLANNED = Refusal("already-planned", "is in this plan already", "plan")
 
 
@@ -220,7 +224,7 @@ class Draft:
         nowhere = None
         if self._needs_a_place(pod):
             # Of what follows from the forecast only what was refused first is told.
-            nowhere = self._nowhere_to_go(pod, onto, packing=first.code != WOULD_RETURN.code)
+            nowhere = self._nowhere_to_go(pod, onto, packing=first.code not in _FORETOLD)
         if nowhere and NO_NODE.code not in found:
             better = onto if nowhere.code == NO_BETTER_NODE.code else None
             nodes = snapshot.fleet.everyone if better is None else better
@@ -261,9 +265,13 @@ class Draft:
             return None
         if not places & onto:
             return NO_BETTER_NODE
-        if not packing and outlook.would_return(pod):
+        if packing:
+            return None
+        lands_on = outlook.likeliest(pod, takers)
+        if lands_on == outlook.residents.home(pod):
             return WOULD_RETURN
-        return None
+        better = places & onto & self._snapshot.fleet.only(lands_on)
+        return None if better else WOULD_STRAY
 
     def _lands_on(self, pod: Pod, onto: NodeSet | None) -> str:
         """Where the pod's replacement will most likely be; unknown to a weak fit."""

@@ -149,11 +149,6 @@ class Outlook:
         """The node of the set, which holds at least one, that the scheduler would rather choose."""
         return self._landing.of(pod, among, self.residents.home(pod))
 
-    def would_return(self, pod: Pod) -> bool:
-        """Whether the scheduler would rather have the pod back on its own node than anywhere."""
-        takers, home = self.takers(pod), self.residents.home(pod)
-        return takers & self._fleet.only(home) != 0 and self.likeliest(pod, takers) == home
-
     def live_replicas(self, owner: str) -> int:
         """Pods of an owner that run or will run and that the plan has left alone so far."""
         live = self._live.get(owner)

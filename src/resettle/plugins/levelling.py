@@ -139,4 +139,4 @@ class Levelling:
         return nodes
 
 
-_OF_ITS_KIND = ("no-node-fits", "no-better-node", "would-break")
+_OF_ITS_KIND = ("no-node-fits", "no-better-node", "would-break", "would-return", "would-stray")

@@ -178,6 +178,9 @@ class Bands:
         self.over = [
             node for node in nodes if node not in below and not within(measured[node], self.high)
         ]
+        above = set(self.over)
+        self.open = [node for node in nodes if node not in above and not node.unschedulable]
+        """Nodes that may take pods without harm: the underutilized ones, and those within."""
 
 
 def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
@@ -206,7 +209,7 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
 
     sources = [Source(node, load) for node in fullest_first]
     if not habits.weak_fit:
-        relief = Relief(load, bands.under, snapshot, draft)
+        relief = Relief(load, bands.open, snapshot, draft)
         return relief.lighten(sources, concerns, because, limit)
     return move_load(
         sources,

@@ -38,7 +38,7 @@ def placed(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Placed]:
     found = []
     for pod in pods:
         takers = outlook.takers(pod)
-        if tied_to_node(pod):
+        if tied_to_node(pod) and pod.node:
             takers &= snapshot.fleet.only(pod.node)
         node = outlook.likeliest(pod, takers) if takers else None
         # A pod that finds no node holds none, wherever it was before.

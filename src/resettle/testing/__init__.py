@@ -18,16 +18,24 @@ from resettle.testing.objects import (
     priority_class,
     spread,
 )
+from resettle.testing.pocket import Ban, Change, Fault, HandClock, PocketServer, Store, definition
 from resettle.testing.worlds import Planned, World, cluster, plan, plan_policy
 
 __all__ = [
     "NOW",
+    "Ban",
+    "Change",
+    "Fault",
+    "HandClock",
     "NodeBuilder",
     "Planned",
+    "PocketServer",
+    "Store",
     "World",
     "budget",
     "claim",
     "cluster",
+    "definition",
     "namespace",
     "node",
     "plan",

@@ -14,8 +14,10 @@ from resettle.testing.pocket.refusals import (
     forbidden,
     invalid,
     not_found,
+    unexpected,
 )
-from resettle.testing.pocket.registering import registered
+from resettle.testing.pocket.registering import registered, sound
+from resettle.testing.pocket.shapes import shaped
 from resettle.testing.pocket.views import stored
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -29,7 +31,7 @@ def create(
     obj = addressed(resource, namespace, "", sent)
     meta = obj["metadata"]
     if meta.get("resourceVersion"):
-        raise bad_request("resourceVersion should not be set on objects to be created")
+        raise unexpected("resourceVersion should not be set on objects to be created")
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = _free_name(ledger, resource, namespace, meta["generateName"])
     _check_name(resource, meta.get("name", ""))
@@ -39,6 +41,7 @@ def create(
         raise already_exists(resource, meta["name"])
     for given in ("uid", "creationTimestamp", "deletionTimestamp", "generation", "selfLink"):
         meta.pop(given, None)
+    sound(resource, obj)
     obj = completed(ledger, resource, filled(resource, obj))
     if resource.kind == "PodDisruptionBudget":
         del obj["status"]["observedGeneration"]
@@ -52,7 +55,7 @@ def create(
 
 def addressed(resource: Resource, namespace: str, name: str, sent: Object) -> Object:
     """The object as it is kept, if it is of the kind and place it was sent to."""
-    if not isinstance(sent, dict) or not isinstance(sent.get("metadata", {}), dict):
+    if not isinstance(sent.get("metadata") or {}, dict):
         raise bad_request("the body is not an object of the API")
     if sent.get("kind", resource.kind) != resource.kind:
         raise bad_request(
@@ -66,6 +69,11 @@ def addressed(resource: Resource, namespace: str, name: str, sent: Object) -> Ob
         )
     obj = stored(resource, sent)
     meta = obj["metadata"] = dict(obj.get("metadata") or {})
+    shaped(resource, obj)
+    if not resource.custom:
+        for part in ("labels", "annotations", "ownerReferences", "finalizers"):
+            if not meta.get(part, True):
+                del meta[part]
     if name and meta.setdefault("name", name) != name:
         raise bad_request(
             f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
@@ -103,7 +111,9 @@ def _check_namespace(ledger: Ledger, resource: Resource, namespace: str, name: s
     if found is None:
         raise not_found(spaces, namespace)
     if found.meta.get("deletionTimestamp"):
-        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        why = (
+            f"unable to create new content in namespace {namespace} because it is being terminated"
+        )
         raise forbidden(resource, name, why)
 
 

@@ -7,7 +7,7 @@ place as they are: it adds only what every object has.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from resettle.testing.objects import Object
@@ -43,6 +43,8 @@ def completed(ledger: Ledger, resource: Resource, obj: Object) -> Object:
     meta.setdefault("creationTimestamp", ledger.now())
     if resource.generation:
         meta.setdefault("generation", 1)
+    if resource.kind == "Pod" and meta.get("deletionTimestamp"):
+        meta.setdefault("deletionGracePeriodSeconds", _GRACE_SECONDS)
     result = {**obj, "metadata": meta}
     if resource.kind == "PodDisruptionBudget":
         # A budget that a test describes has been looked at by its controller.
@@ -98,31 +100,67 @@ def _definition(obj: Object) -> Object:
     return {**obj, "status": {"conditions": told, "acceptedNames": names, "storedVersions": []}}
 
 
-def _pod(obj: Object) -> Object:
+def _pod_spec(spec: Object) -> Object:
     spec = _over(
         {
             "restartPolicy": "Always",
             "dnsPolicy": "ClusterFirst",
             "schedulerName": "default-scheduler",
-            "serviceAccountName": "default",
             "terminationGracePeriodSeconds": _GRACE_SECONDS,
             "securityContext": {},
-            "enableServiceLinks": True,
         },
-        obj.get("spec"),
+        spec,
     )
     for group in ("initContainers", "containers"):
         if spec.get(group):
             spec[group] = [_container(it) for it in spec[group]]
+    return spec
+
+
+def _pod(obj: Object) -> Object:
+    spec = _pod_spec(obj.get("spec") or {})
+    account = spec.setdefault("serviceAccountName", "default")
+    spec.setdefault("serviceAccount", account)
+    spec.setdefault("enableServiceLinks", True)
+    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    spec["tolerations"] = [*(spec.get("tolerations") or ()), *_for_a_while(spec)]
     return {**obj, "spec": spec, "status": {"phase": "Pending", "qosClass": _quality(spec)}}
+
+
+def _for_a_while(spec: Object) -> Iterator[Object]:
+    """Tolerations of nodes in trouble, for pods that say nothing about those."""
+    named = {it.get("key") for it in spec.get("tolerations") or ()}
+    for trouble in ("not-ready", "unreachable"):
+        key = f"node.kubernetes.io/{trouble}"
+        if not named & {key, None, ""}:
+            told = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+            yield {**told, "tolerationSeconds": 300}
 
 
 def _container(container: Object) -> Object:
     given = container.get("resources") or {}
     limits, requests = given.get("limits") or {}, given.get("requests") or {}
     resources = {**given, "requests": {**limits, **requests}} if limits else given
-    defaults = {"imagePullPolicy": "IfNotPresent", "terminationMessagePolicy": "File"}
+    tag = container.get("image", "").rpartition("/")[2].partition(":")[2]
+    defaults = {
+        "imagePullPolicy": "Always" if tag in ("", "latest") else "IfNotPresent",
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+    }
     return {**defaults, **container, "resources": resources}
+
+
+def _workload(**defaults: Any) -> Callable[[Object], Object]:
+    """Defaults of what makes pods from a template, those of the template too."""
+
+    def fill(obj: Object) -> Object:
+        spec = _over(defaults, obj.get("spec"))
+        template = spec.get("template")
+        if isinstance(template, dict) and isinstance(template.get("spec"), dict):
+            spec["template"] = {**template, "spec": _pod_spec(template["spec"])}
+        return {**obj, "spec": spec, "status": {}}
+
+    return fill
 
 
 def _quality(spec: Object) -> str:
@@ -150,20 +188,31 @@ def _budget(obj: Object) -> Object:
     return {**obj, "status": nothing}
 
 
-def _waiting(obj: Object) -> Object:
-    return {**obj, "status": {"phase": "Pending"}}
+def _waiting(**defaults: Any) -> Callable[[Object], Object]:
+    def fill(obj: Object) -> Object:
+        spec = _over(defaults, obj.get("spec"))
+        return {**obj, "spec": spec, "status": {"phase": "Pending"}}
+
+    return fill
 
 
+_ROLLING = {
+    "type": "RollingUpdate",
+    "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
+}
 _FILL: dict[str, Callable[[Object], Object]] = {
     "Pod": _pod,
     "PodDisruptionBudget": _budget,
-    "PersistentVolume": _waiting,
-    "PersistentVolumeClaim": _waiting,
-    "ReplicationController": _spec(replicas=1),
-    "ReplicaSet": _spec(replicas=1),
-    "Deployment": _spec(replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600),
-    "StatefulSet": _spec(replicas=1, podManagementPolicy="OrderedReady"),
-    "Job": _spec(parallelism=1, completions=1, backoffLimit=6),
+    "PersistentVolume": _waiting(volumeMode="Filesystem", persistentVolumeReclaimPolicy="Retain"),
+    "PersistentVolumeClaim": _waiting(volumeMode="Filesystem"),
+    "ReplicationController": _workload(replicas=1),
+    "ReplicaSet": _workload(replicas=1),
+    "Deployment": _workload(
+        replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600, strategy=_ROLLING
+    ),
+    "DaemonSet": _workload(revisionHistoryLimit=10),
+    "StatefulSet": _workload(replicas=1, podManagementPolicy="OrderedReady"),
+    "Job": _workload(parallelism=1, completions=1, backoffLimit=6),
     "Service": _spec(type="ClusterIP", sessionAffinity="None"),
     "PriorityClass": _plain(preemptionPolicy="PreemptLowerPriority"),
     "StorageClass": _plain(reclaimPolicy="Delete", volumeBindingMode="Immediate"),

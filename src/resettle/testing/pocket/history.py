@@ -14,10 +14,7 @@ KEPT = 20_000
 
 
 class Change(NamedTuple):
-    """An entry came (no old one), changed, or went (no new one).
-
-    Of an entry that went, the old one has the version at which it did.
-    """
+    """An entry came (no old one), changed, or went (no new one)."""
 
     version: int
     key: str

@@ -6,7 +6,7 @@ objects, as the two groups of events do, or two versions of a custom resource.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -56,109 +56,93 @@ class Resource(Struct, frozen=True, kw_only=True):
         return "status" in self.subresources
 
 
-def _table(group: str, version: str, rows: Iterable[dict[str, Any]]) -> Iterator[Resource]:
-    for row in rows:
-        yield Resource(**{"group": group, "version": version, **row})
+def _row(
+    kind: str,
+    plural: str,
+    short: str = "",
+    under: str = "",
+    *,
+    cluster: bool = False,
+    counted: bool = False,
+    verbs: tuple[str, ...] = ALL,
+) -> Callable[[str, str], Resource]:
+    """A line of the table below: short names and subresources are words."""
+
+    def made(group: str, version: str) -> Resource:
+        return Resource(
+            group=group,
+            version=version,
+            kind=kind,
+            plural=plural,
+            namespaced=not cluster,
+            short=tuple(short.split()),
+            subresources=tuple(under.split()),
+            verbs=verbs,
+            generation=counted,
+        )
+
+    return made
 
 
-def _row(kind: str, plural: str, short: str = "", under: str = "", **more: Any) -> dict[str, Any]:
-    names = {"kind": kind, "plural": plural, "short": tuple(short.split())}
-    return {**names, "subresources": tuple(under.split()), **more}
-
-
-_CLUSTER = {"namespaced": False}
-_COUNTED = {"generation": True}
-
-BUILT_IN = (
-    *_table(
-        "",
-        "v1",
-        [
-            _row("Node", "nodes", "no", "status", **_CLUSTER),
-            _row("Pod", "pods", "po", "status eviction binding"),
-            _row("Namespace", "namespaces", "ns", "status finalize", **_CLUSTER),
-            _row("ServiceAccount", "serviceaccounts", "sa"),
-            _row("Secret", "secrets"),
-            _row("ConfigMap", "configmaps", "cm"),
-            _row("Event", "events", "ev"),
-            _row("PersistentVolume", "persistentvolumes", "pv", "status", **_CLUSTER),
-            _row("PersistentVolumeClaim", "persistentvolumeclaims", "pvc", "status"),
-            _row("ReplicationController", "replicationcontrollers", "rc", "status scale", **_COUNTED),
-            _row("Service", "services", "svc", "status"),
-        ],
+_TABLE = {
+    ("", "v1"): (
+        _row("Node", "nodes", "no", "status", cluster=True),
+        _row("Pod", "pods", "po", "status eviction binding", counted=True),
+        _row("Namespace", "namespaces", "ns", "status finalize", cluster=True),
+        _row("ServiceAccount", "serviceaccounts", "sa"),
+        _row("Secret", "secrets"),
+        _row("ConfigMap", "configmaps", "cm"),
+        _row("Event", "events", "ev"),
+        _row("PersistentVolume", "persistentvolumes", "pv", "status", cluster=True),
+        _row("PersistentVolumeClaim", "persistentvolumeclaims", "pvc", "status"),
+        _row("ReplicationController", "replicationcontrollers", "rc", "status scale", counted=True),
+        _row("Service", "services", "svc", "status"),
     ),
-    *_table(
-        "apps",
-        "v1",
-        [
-            _row("ReplicaSet", "replicasets", "rs", "status scale", **_COUNTED),
-            _row("Deployment", "deployments", "deploy", "status scale", **_COUNTED),
-            _row("StatefulSet", "statefulsets", "sts", "status scale", **_COUNTED),
-            _row("DaemonSet", "daemonsets", "ds", "status", **_COUNTED),
-        ],
+    ("apps", "v1"): (
+        _row("ReplicaSet", "replicasets", "rs", "status scale", counted=True),
+        _row("Deployment", "deployments", "deploy", "status scale", counted=True),
+        _row("StatefulSet", "statefulsets", "sts", "status scale", counted=True),
+        _row("DaemonSet", "daemonsets", "ds", "status", counted=True),
     ),
-    *_table("batch", "v1", [_row("Job", "jobs", "", "status", **_COUNTED)]),
-    *_table(
-        "policy",
-        "v1",
-        [_row("PodDisruptionBudget", "poddisruptionbudgets", "pdb", "status", **_COUNTED)],
+    ("batch", "v1"): (_row("Job", "jobs", "", "status", counted=True),),
+    ("policy", "v1"): (
+        _row("PodDisruptionBudget", "poddisruptionbudgets", "pdb", "status", counted=True),
     ),
-    *_table(
-        "scheduling.k8s.io",
-        "v1",
-        [_row("PriorityClass", "priorityclasses", "pc", **_CLUSTER)],
+    ("scheduling.k8s.io", "v1"): (
+        _row("PriorityClass", "priorityclasses", "pc", cluster=True, counted=True),
     ),
-    *_table("coordination.k8s.io", "v1", [_row("Lease", "leases")]),
-    *_table(
-        "storage.k8s.io",
-        "v1",
-        [
-            _row("StorageClass", "storageclasses", "sc", **_CLUSTER),
-            _row("CSINode", "csinodes", **_CLUSTER),
-        ],
+    ("coordination.k8s.io", "v1"): (_row("Lease", "leases"),),
+    ("storage.k8s.io", "v1"): (
+        _row("StorageClass", "storageclasses", "sc", cluster=True),
+        _row("CSINode", "csinodes", cluster=True),
     ),
-    *_table(
-        "autoscaling",
-        "v2",
-        [_row("HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "status")],
+    ("autoscaling", "v2"): (
+        _row("HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "status"),
     ),
-    *_table("events.k8s.io", "v1", [_row("Event", "events", "ev")]),
-    *_table(
-        "metrics.k8s.io",
-        "v1beta1",
-        [
-            _row("NodeMetrics", "nodes", verbs=READ, **_CLUSTER),
-            _row("PodMetrics", "pods", verbs=READ),
-        ],
+    ("events.k8s.io", "v1"): (_row("Event", "events", "ev"),),
+    ("metrics.k8s.io", "v1beta1"): (
+        _row("NodeMetrics", "nodes", verbs=READ, cluster=True),
+        _row("PodMetrics", "pods", verbs=READ),
     ),
-    *_table(
-        "apiextensions.k8s.io",
-        "v1",
-        [
-            _row(
-                "CustomResourceDefinition",
-                "customresourcedefinitions",
-                "crd crds",
-                "status",
-                **_CLUSTER,
-                **_COUNTED,
-            )
-        ],
+    ("apiextensions.k8s.io", "v1"): (
+        _row(
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            "crd crds",
+            "status",
+            cluster=True,
+            counted=True,
+        ),
     ),
-    *_table(
-        "authorization.k8s.io",
-        "v1",
-        [
-            _row("SelfSubjectAccessReview", "selfsubjectaccessreviews", verbs=ASK, **_CLUSTER),
-            _row("SubjectAccessReview", "subjectaccessreviews", verbs=ASK, **_CLUSTER),
-        ],
+    ("authorization.k8s.io", "v1"): (
+        _row("SelfSubjectAccessReview", "selfsubjectaccessreviews", verbs=ASK, cluster=True),
+        _row("SubjectAccessReview", "subjectaccessreviews", verbs=ASK, cluster=True),
     ),
-    *_table(
-        "authentication.k8s.io",
-        "v1",
-        [_row("TokenReview", "tokenreviews", verbs=ASK, **_CLUSTER)],
+    ("authentication.k8s.io", "v1"): (
+        _row("TokenReview", "tokenreviews", verbs=ASK, cluster=True),
     ),
-)
+}
+BUILT_IN = tuple(row(*place) for place, rows in _TABLE.items() for row in rows)
 
 
 def defined_by(definition: dict[str, Any]) -> Iterator[Resource]:

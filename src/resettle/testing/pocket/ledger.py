@@ -71,6 +71,8 @@ class Ledger:
         self.bookmarks = 0
         """How often watchers have been told to send a bookmark."""
         self.wakers: set[Callable[[], None]] = set()
+        self.followers: set[Callable[[], None]] = set()
+        """What open watches do before the past is forgotten: take note of what they have missed."""
         self.listeners: dict[str, list[Listener]] = {}
         self._buckets: dict[str, dict[str, Entry]] = {}
         self._order: dict[str, list[str]] = {}
@@ -80,7 +82,12 @@ class Ledger:
 
     def now(self) -> str:
         """The time, as the API writes it."""
-        return self.clock().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return self.written(self.clock())
+
+    @staticmethod
+    def written(instant: datetime) -> str:
+        """An instant, as the API writes it."""
+        return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
     # -- turns ----------------------------------------------------------------------------------
 
@@ -91,10 +98,13 @@ class Ledger:
             self._depth += 1
             try:
                 yield
-                if self._depth == 1:
-                    self._tell()
             finally:
-                self._depth -= 1
+                # A turn that ends in a refusal may have changed something all the same.
+                try:
+                    if self._depth == 1:
+                        self._tell()
+                finally:
+                    self._depth -= 1
 
     def _tell(self) -> None:
         news = bool(self._untold)
@@ -151,7 +161,7 @@ class Ledger:
         last = Entry(entry.key, {**entry.object, "metadata": meta}, version)
         if not dry:
             del self._buckets[resource.bucket][entry.key]
-            self._enter(resource, Change(version, entry.key, last, None))
+            self._enter(resource, Change(version, entry.key, entry, None))
         return last
 
     def _enter(self, resource: Resource, change: Change) -> None:
@@ -164,6 +174,8 @@ class Ledger:
     def compact(self) -> None:
         """Forgets what changed when; older versions are no longer to be had."""
         with self.turn():
+            for follower in tuple(self.followers):
+                follower()
             self.history.compact(self.version)
         self.wake()
 

@@ -26,6 +26,7 @@ TOO_OLD = (
     "Start a new list without the continue parameter, or use the continue token of this response "
     "to get the rest of the list as it is now."
 )
+TOO_OLD_VERSION = "The resourceVersion for the provided list is too old."
 
 
 class Token(Struct, frozen=True):
@@ -46,7 +47,7 @@ def read_token(text: str) -> Token:
         padded = text + "=" * (-len(text) % 4)
         return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=Token)
     except (binascii.Error, msgspec.MsgspecError, ValueError):
-        raise bad_request("continue key is not valid") from None
+        raise bad_request("invalid continue token: continue key is not valid") from None
 
 
 class ListOptions(Struct, frozen=True, kw_only=True):
@@ -63,7 +64,7 @@ def number(query: Mapping[str, str], key: str) -> int | None:
     text = query.get(key, "")
     if not text:
         return None
-    if not text.isdecimal():
+    if not text.removeprefix("-").isdecimal():
         raise bad_request(f"{key} is `{text}`, which is not a whole number")
     return int(text)
 
@@ -86,16 +87,16 @@ def list_options(query: Mapping[str, str]) -> ListOptions:
         if match not in ("Exact", "NotOlderThan"):
             raise bad_options(
                 "resourceVersionMatch",
-                f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan"',
+                f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""',
             )
         if match == "Exact" and version == 0:
             raise bad_options(
                 "resourceVersionMatch",
-                'Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"',
+                'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
             )
     if token and version:
         raise bad_request("specifying resource version is not allowed when using continue")
-    limit = number(query, "limit") or 0
+    limit = max(0, number(query, "limit") or 0)
     return ListOptions(limit=limit, token=token, version=version, match=match)
 
 
@@ -116,7 +117,7 @@ def page(ledger: Ledger, resource: Resource, chosen: Selection, options: ListOpt
         entries = ledger.entries(resource, version)
     except Forgotten:
         again = Token(-1, start.start).written() if options.token else ""
-        says = TOO_OLD if options.token else f"The provided resource version {version} is too old."
+        says = TOO_OLD if options.token else TOO_OLD_VERSION
         raise expired(says, again) from None
     found = [it for it in entries if it.key >= start.start and chosen.takes(it)]
     if not options.limit or len(found) <= options.limit:

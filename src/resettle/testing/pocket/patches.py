@@ -14,7 +14,7 @@ import msgspec
 
 from resettle.testing.objects import Object
 from resettle.testing.pocket.kinds import Resource
-from resettle.testing.pocket.refusals import Declined, bad_request, unsupported_media
+from resettle.testing.pocket.refusals import Declined, bad_request
 
 MERGE = "application/merge-patch+json"
 JSON = "application/json-patch+json"
@@ -46,7 +46,7 @@ def patched(resource: Resource, obj: Object, media: str, body: bytes) -> Object:
     """The object with the patch applied; the object itself stays as it is."""
     kinds = [JSON, MERGE] if resource.custom else [JSON, MERGE, STRATEGIC]
     if media not in kinds:
-        raise unsupported_media(kinds)
+        raise Declined(415, "UnsupportedMediaType", "415: Unsupported Media Type")
     try:
         patch = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
@@ -115,14 +115,19 @@ def _merged_list(name: str, old: list[Any], patch: list[Any]) -> list[Any]:
     if name in _PRIMITIVE:
         return [*old, *(it for it in patch if it not in old)]
     by = _key_of(name, patch)
-    if by is None or {"$patch": "replace"} in patch:
+    if (
+        by is None
+        or not all(isinstance(it, dict) for it in (*old, *patch))
+        or {"$patch": "replace"} in patch
+    ):
         return [it for it in patch if it != {"$patch": "replace"}]
-    items = {it.get(by): it for it in old}
+    items = {str(it.get(by)): it for it in old}
     for row in patch:
+        mark = str(row.get(by))
         if row.get("$patch") == "delete":
-            items.pop(row.get(by), None)
+            items.pop(mark, None)
         else:
-            items[row.get(by)] = strategic(items.get(row.get(by)), row)
+            items[mark] = strategic(items.get(mark), row)
     return list(items.values())
 
 
@@ -136,8 +141,8 @@ def _key_of(name: str, rows: list[Any]) -> str | None:
 def _in_order(name: str, items: list[Any], order: list[Any]) -> list[Any]:
     by = _key_of(name, order)
 
-    def mark(item: Any) -> Any:
-        return item.get(by) if isinstance(item, dict) else item
+    def mark(item: Any) -> str:
+        return str(item.get(by) if isinstance(item, dict) else item)
 
     places = {mark(it): place for place, it in enumerate(order)}
     return sorted(items, key=lambda it: places.get(mark(it), len(places)))
@@ -152,7 +157,7 @@ def json_patched(old: Any, operations: list[Any]) -> Any:
     for row in operations:
         try:
             _operate(result, row)
-        except (KeyError, IndexError, ValueError, TypeError) as error:
+        except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             told = row.get("op") if isinstance(row, dict) else row
             path = row.get("path") if isinstance(row, dict) else ""
             raise _unprocessable(f"{told} operation does not apply at `{path}`: {error}") from None

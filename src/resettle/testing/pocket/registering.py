@@ -8,18 +8,24 @@ from resettle.testing.pocket.ledger import Entry, Ledger
 from resettle.testing.pocket.refusals import invalid
 
 
+def sound(resource: Resource, obj: Object) -> None:
+    """Refuses a definition from which no resource can be made."""
+    if resource.kind != "CustomResourceDefinition":
+        return
+    try:
+        list(defined_by(obj))
+    except (KeyError, TypeError, AttributeError) as error:
+        says = f"Invalid value: {error} is missing or of the wrong shape"
+        raise invalid(resource, obj["metadata"].get("name", ""), [("spec", says)]) from None
+
+
 def registered(ledger: Ledger, resource: Resource, entry: Entry) -> None:
     """Serves what a definition defines; other objects define nothing."""
     if resource.kind != "CustomResourceDefinition":
         return
-    try:
-        found = list(defined_by(entry.object))
-    except (KeyError, TypeError, AttributeError) as error:
-        says = f"Invalid value: {error} is missing or of the wrong shape"
-        raise invalid(resource, entry.meta["name"], [("spec", says)]) from None
     spec = entry.object["spec"]
     ledger.catalogue.drop(spec["group"], spec["names"]["plural"])
-    ledger.catalogue.add(found)
+    ledger.catalogue.add(defined_by(entry.object))
 
 
 def withdrawn(ledger: Ledger, resource: Resource, entry: Entry) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from resettle.errors import InputError
 from resettle.model.selector import EVERYTHING, Selector, parse_selector
 from resettle.testing.objects import Object
 from resettle.testing.pocket.kinds import Resource
 from resettle.testing.pocket.ledger import Entry
-from resettle.testing.pocket.refusals import Declined, bad_request
+from resettle.testing.pocket.refusals import bad_request
 
 _POD = (
     *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
@@ -32,7 +32,6 @@ _FLAGS = frozenset({"spec.unschedulable", "spec.hostNetwork"})
 _COUNTS = frozenset({"status.replicas"})
 _ELSEWHERE = {"source": "source.component", "status.successful": "status.succeeded"}
 
-Matches = Callable[[Entry], bool]
 Term = tuple[str, bool, str]
 
 
@@ -67,21 +66,21 @@ def selection(resource: Resource, namespace: str, query: Mapping[str, str]) -> S
     try:
         selector = parse_selector(labels)
     except InputError as error:
-        raise _unable(resource, labels, fields, str(error)) from None
-    return Selection(namespace, selector, _terms(resource, labels, fields))
+        raise bad_request(f"unable to parse requirement: {error}") from None
+    return Selection(namespace, selector, _terms(resource, fields))
 
 
-def _terms(resource: Resource, labels: str, text: str) -> tuple[Term, ...]:
+def _terms(resource: Resource, text: str) -> tuple[Term, ...]:
     terms: list[Term] = []
     for part in filter(None, text.split(",")):
         field, sign, value = _split(part)
         if not sign:
-            raise _unable(resource, labels, text, f"invalid selector: '{text}'; can't understand '{part}'")
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
         if resource.group == "events.k8s.io":
             field = field.replace("regarding.", "involvedObject.")
             field = field.replace("reportingController", "reportingComponent")
         if not selectable(resource, field):
-            raise _unable(resource, labels, text, f"field label not supported: {field}")
+            raise bad_request(f"field label not supported: {field}")
         terms.append((field, sign != "!=", value))
     return tuple(terms)
 
@@ -111,11 +110,3 @@ def value_at(obj: Object, field: str) -> str:
     if value is None:
         return "0" if field in _COUNTS else ""
     return str(value)
-
-
-def _unable(resource: Resource, labels: str, fields: str, why: str) -> Declined:
-    place = f"{resource.group}/{resource.version}" if resource.group else f"/{resource.version}"
-    return bad_request(
-        f'Unable to find "{place}, Resource={resource.plural}" that match '
-        f'label selector "{labels}", field selector "{fields}": {why}'
-    )

@@ -33,6 +33,7 @@ class Watch:
         self._chosen = chosen
         self._bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
         self._bookmarked = ledger.bookmarks
+        self._untold: list[bytes] = []
         self.over = False
         version = number(query, "resourceVersion") or 0
         listing = query.get("sendInitialEvents", "")
@@ -54,6 +55,15 @@ class Watch:
 
     def news(self) -> list[bytes]:
         """What has happened since; the last line is an error once that cannot be told."""
+        self.catch_up()
+        lines, self._untold = self._untold, []
+        return lines
+
+    def catch_up(self) -> None:
+        """Takes note of what has happened, to be told when asked."""
+        self._untold += self._happened()
+
+    def _happened(self) -> list[bytes]:
         try:
             changes = self._ledger.history.since(self._resource.bucket, self._version)
         except Forgotten:
@@ -80,7 +90,7 @@ class Watch:
             yield _line("DELETED", whole(self._resource, _as_of(change.old, change.version)))
 
     def _bookmark(self, annotations: Object) -> bytes:
-        meta: Object = {"resourceVersion": str(self._version), "creationTimestamp": None}
+        meta: Object = {"resourceVersion": str(self._version)}
         if annotations:
             meta["annotations"] = annotations
         head = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}

@@ -1,0 +1,41 @@
+"""The servers that are there to be asked: the pocket one always, a real one if it is named."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator
+
+import pytest
+
+from resettle.testing import PocketServer
+
+from .client import Client
+from .place import Place
+
+URL, TOKEN, CA = (os.environ.get(f"RESETTLE_E2E_{it}", "") for it in ("URL", "TOKEN", "CA"))
+SERVERS = ("pocket", "real") if URL else ("pocket",)
+
+
+def real() -> Client:
+    trust = ssl.create_default_context(cafile=CA or None)
+    return Client(URL, {"Authorization": f"Bearer {TOKEN}"}, trust)
+
+
+@pytest.fixture(scope="session", params=SERVERS)
+def client(request: pytest.FixtureRequest) -> Iterator[Client]:
+    if request.param == "real":
+        yield real()
+    else:
+        with PocketServer(token="conformance") as pocket:
+            yield Client(pocket.url, {"Authorization": "Bearer conformance"})
+
+
+@pytest.fixture
+def place(client: Client) -> Iterator[Place]:
+    made = Place(client)
+    made.open()
+    try:
+        yield made
+    finally:
+        made.close()

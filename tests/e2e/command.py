@@ -1,0 +1,59 @@
+"""The installed `resettle`, run against the control plane, and policies to run it with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+RESETTLE = Path(sys.executable).parent / "resettle"
+LONG_AFTER = "2099-01-01T00:00:00Z"
+"""A time at which every pod of today is old."""
+
+
+class Done(NamedTuple):
+    """How the command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def moves(self) -> list[dict[str, Any]]:
+        """The moves of a plan that was asked for as JSON."""
+        found: list[dict[str, Any]] = json.loads(self.out)["moves"]
+        return found
+
+
+def plan(kubeconfig: Path, policy: dict[str, Any], folder: Path, *words: str) -> Done:
+    """`resettle plan` as somebody with this kubeconfig runs it."""
+    file = folder / "policy.json"
+    file.write_text(json.dumps(policy))
+    given = ["--kubeconfig", str(kubeconfig), "--policy", str(file), "--now", LONG_AFTER]
+    done = subprocess.run(
+        [RESETTLE, "plan", *given, "-o", "json", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def lifetime(api_version: str, namespace: str, **more: Any) -> dict[str, Any]:
+    """A policy by which pods of the namespace are too old after an hour."""
+    args = {"maxPodLifeTimeSeconds": 3600, "namespaces": {"include": [namespace]}}
+    return {
+        "apiVersion": api_version,
+        "kind": "DeschedulerPolicy",
+        **more,
+        "profiles": [
+            {
+                "name": "main",
+                "pluginConfig": [{"name": "PodLifeTime", "args": args}],
+                "plugins": {"deschedule": {"enabled": ["PodLifeTime"]}},
+            }
+        ],
+    }

@@ -1,0 +1,63 @@
+"""The page about testing keeps its word: its snippets run, and its lists are whole."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resettle import testing
+from resettle.testing.pocket.kinds import BUILT_IN
+from tests.conformance.checks import listed
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "testing.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+
+
+def defined_in(snippet: str) -> dict[str, Any]:
+    """The test functions that a snippet defines."""
+    found: dict[str, Any] = {"__name__": "snippet"}
+    exec(compile(snippet, "docs/testing.md", "exec"), found)
+    return {name: it for name, it in found.items() if name.startswith("test_")}
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [pytest.param(it, id=re.findall(r"^def test_(\w+)", it, re.M)[0]) for it in SNIPPETS],
+)
+def test_a_snippet_of_the_page_passes(snippet: str) -> None:
+    tests = defined_in(snippet)
+
+    assert len(tests) == 1
+    for test in tests.values():
+        test()
+
+
+def test_the_page_lists_the_checks_of_the_conformance_suite() -> None:
+    (section,) = re.findall(r"^### What both servers agree on\n\n(.*?)\n###", PAGE, re.M | re.S)
+
+    assert section == listed(), "write it anew: python -m tests.conformance.checks"
+
+
+def test_the_page_names_each_kind_that_is_served() -> None:
+    (section,) = re.findall(r"^## What is served\n(.*?)\n## ", PAGE, re.M | re.S)
+    rows = section.split("|---|---|")[1]
+
+    assert {it.kind for it in BUILT_IN} == set(re.findall(r"\b[A-Z]\w+[a-z]\b", rows))
+
+
+@pytest.mark.parametrize("name", ["Change", "Fault", "HandClock", "PocketServer", "definition"])
+def test_what_a_snippet_needs_is_promised(name: str) -> None:
+    assert name in testing.__all__
+    assert any(re.search(rf"\b{name}\b", it) for it in SNIPPETS)
+
+
+def test_every_part_of_a_fault_is_explained() -> None:
+    (section,) = re.findall(r"^### Faults\n(.*?)\n### ", PAGE, re.M | re.S)
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    told = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+
+    assert told == set(testing.Fault.__struct_fields__)

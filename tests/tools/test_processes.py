@@ -1,0 +1,50 @@
+"""Programs that run beside tests end with them, and say so if they end before."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.control_plane.processes import Crew, Stopped, free_ports
+
+IDLE = [sys.executable, "-c", "import signal; signal.pause()"]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _interrupted(folder: Path, pids: list[int]) -> None:
+    with Crew(folder) as crew:
+        pids += [crew.start(name, IDLE).pid for name in ("one", "two")]
+        crew.check()
+        raise KeyboardInterrupt
+
+
+def test_all_are_stopped_when_the_block_is_interrupted(tmp_path: Path) -> None:
+    pids: list[int] = []
+
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted(tmp_path, pids)
+
+    assert [_alive(pid) for pid in pids] == [False, False]
+
+
+def test_one_that_ends_early_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+    with Crew(tmp_path) as crew:
+        early = crew.start("early", ["sh", "-c", "echo no such flag; exit 7"])
+        os.waitid(os.P_PID, early.pid, os.WEXITED | os.WNOWAIT)
+
+        with pytest.raises(Stopped, match=r"early ended with status 7; .*\n    no such flag"):
+            crew.check()
+
+
+def test_ports_are_handed_out_once() -> None:
+    assert len(set(free_ports(6))) == 6
