@@ -19,7 +19,7 @@ def refusal(
         if domain is None:
             return f"the node has no {key} to spread over"
         counts = counted(rule, pod, others, nodes)
-        own = int(_selected(rule, pod, pod))
+        own = int(_selected(rule, pod, pod))  # not even itself where nothing is asked of labels
         if counts and counts.get(domain, 0) + own - lowest(rule, counts) > rule["maxSkew"]:
             return f"{domain} has its share of pods spread over {key}"
     return None
@@ -73,4 +73,6 @@ def _selected(rule: Object, pod: Object, other: Object) -> bool:
     if pod["metadata"]["namespace"] != other["metadata"]["namespace"]:
         return False
     selector = narrowed(rule.get("labelSelector"), labels_of(pod), rule.get("matchLabelKeys"))
-    return selects(selector, labels_of(other))
+    asks = selector and (selector.get("matchLabels") or selector.get("matchExpressions"))
+    # Of a selector that asks for nothing the scheduler counts nobody.
+    return bool(asks) and selects(selector, labels_of(other))

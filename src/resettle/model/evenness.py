@@ -12,7 +12,7 @@ from resettle.model.domains import Domains
 from resettle.model.fleet import NodeSet
 from resettle.model.pod import Pod, Template
 from resettle.model.residents import Residents
-from resettle.model.selector import Requirement, Selector
+from resettle.model.selector import NOTHING, Requirement, Selector
 
 HARD = "DoNotSchedule"
 
@@ -205,4 +205,6 @@ def _selector(constraint: SpreadConstraint, template: Template) -> Selector:
         for key in constraint.match_label_keys
         if key in labels
     )
-    return (constraint.selector or Selector(never=True)).also(same)
+    selector = (constraint.selector or NOTHING).also(same)
+    # The scheduler counts nobody where nothing is asked of labels, not everybody.
+    return selector if selector.requirements else NOTHING
