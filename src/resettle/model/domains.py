@@ -10,6 +10,7 @@ of their domain: "all domains with at most two" is an OR of three bitmaps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.pod import Template
@@ -44,10 +45,37 @@ class Tally:
             )
         return view
 
+    def fewest(self, nodes: NodeSet, without: str) -> NodeSet:
+        """Of the nodes those with the fewest such pods, once one has left a node."""
+        left = self._fleet.only(without) & nodes
+        free, held = nodes & ~left, self.per_node.get(without, 0) - 1
+        for count in sorted(self._by_count):
+            if left and held <= count:
+                return left | (free & self._by_count[count] if held == count else 0)
+            if here := free & self._by_count[count]:
+                return here
+        return left
+
+    @cached_property
+    def _by_count(self) -> dict[int, NodeSet]:
+        """The nodes that have just so many, those with none included."""
+        by_count: dict[int, NodeSet] = {0: self._fleet.everyone}
+        for node, count in self.per_node.items():
+            single = self._fleet.only(node)
+            by_count[0] &= ~single
+            by_count[count] = by_count.get(count, 0) | single
+        return by_count
+
     def shift(self, source: str, target: str) -> None:
         """One such pod is moved from a node to another."""
+        by_count = self.__dict__.get("_by_count")
         for node, by in ((source, -1), (target, 1)):
-            self.per_node[node] = self.per_node.get(node, 0) + by
+            before = self.per_node.get(node, 0)
+            self.per_node[node] = before + by
+            if by_count is not None:
+                single = self._fleet.only(node)
+                by_count[before] = by_count.get(before, 0) & ~single
+                by_count[before + by] = by_count.get(before + by, 0) | single
             for view in self._views.values():
                 view.add(node, by)
 

@@ -31,6 +31,7 @@ class Fleet:
         self.singles = {name: self.bits[at] for name, at in self.position.items()}
         self._placements: dict[tuple[object, ...], NodeSet] = {}
         self._tolerant: dict[tuple[Toleration, ...], NodeSet] = {}
+        self._enjoyed: dict[tuple[Toleration, ...], NodeSet] = {}
         self._values: dict[str, dict[str, str]] = {}
         self._offers: dict[str, list[int | None]] = {}
         self._domains_within: dict[tuple[str, NodeSet], NodeSet] = {}
@@ -240,12 +241,15 @@ class Fleet:
 
     def enjoyed_by(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
         """Nodes without a soft taint that these tolerations do not consent to."""
-        shunned = _union(
-            nodes
-            for taint, nodes in self.tainted.items()
-            if not taint.hard and not tolerated(tolerations, taint)
-        )
-        return self.everyone & ~shunned
+        chosen = self._enjoyed.get(tolerations)
+        if chosen is None:
+            shunned = _union(
+                nodes
+                for taint, nodes in self.tainted.items()
+                if not taint.hard and not tolerated(tolerations, taint)
+            )
+            chosen = self._enjoyed[tolerations] = self.everyone & ~shunned
+        return chosen
 
 
 def _union(sets: Iterable[NodeSet]) -> NodeSet:

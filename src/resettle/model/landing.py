@@ -99,16 +99,8 @@ class Landing:
 
         The scheduler spreads pods that state no rule of their own by a soft rule of its own.
         """
-        copies = self._residents.of_owner(pod.owners[0].uid, pod.namespace).per_node
-        by_count: dict[int, NodeSet] = {}
-        free = nodes
-        for node, count in copies.items():
-            others = count - (node == home)
-            single = self._fleet.only(node) & nodes
-            if others > 0 and single:
-                free &= ~single
-                by_count[others] = by_count.get(others, 0) | single
-        return free or by_count[min(by_count)]
+        copies = self._residents.of_owner(pod.owners[0].uid, pod.namespace)
+        return copies.fewest(nodes, home)
 
     def _full(self, at: int, without: Demand | None = None) -> float:
         """Mean share of cpu and memory in use on a node, be it without one such pod."""
