@@ -57,6 +57,7 @@ class Draft:
         self._plugin = plugin
         self._snapshot = snapshot
         self._books = books
+        self._weak_fit = snapshot.semantics.weak_fit
         self._watched = watched
         self._filters = _guards(profile.filters, snapshot)
         self._guards = [*self._filters, *_guards(profile.pre_eviction_filters, snapshot)]
@@ -131,7 +132,7 @@ class Draft:
         self._verdicts[verdict.kind] += 1
         if verdict.admitted:
             self._admitted.add(pod)
-            lands_on = self._lands_on(pod, onto)
+            lands_on = "" if self._weak_fit else self._lands_on(pod, onto)
             self._books.admit(Move(pod, self._plugin, self._profile.name, because, lands_on))
         if refusal := verdict.refusal:
             self._refusals[refusal.code] += 1
@@ -192,7 +193,7 @@ class Draft:
         if again:
             return self._judge_again(pod)
         refusal = _refusal(self._guards, pod) or (None if pod.uid else NO_UID)
-        if refusal is None and self._needs_a_place(pod):
+        if refusal is None and not self._weak_fit and self._needs_a_place(pod):
             refusal = self._nowhere_to_go(pod, onto, packing)
         refusal = refusal or books.over_limit(pod) or books.over_budget(pod)
         return refused(refusal) if refusal else ADMITTED
@@ -250,7 +251,7 @@ class Draft:
 
     def _needs_a_place(self, pod: Pod) -> bool:
         """Whether a replacement is looked after; a pod that has run its course gets none."""
-        return not self.semantics.weak_fit and not pod.finished
+        return not self._weak_fit and not pod.finished
 
     def _nowhere_to_go(self, pod: Pod, onto: NodeSet | None, packing: bool) -> Refusal | None:
         """Why no node will do for the pod."""
