@@ -36,7 +36,7 @@ def test_all_refusals_are_told_in_the_order_they_are_asked() -> None:
     assert [(it.code, it.by, it.sentence) for it in proposal.refusals] == [
         ("local-storage", "DefaultEvictor", "keeps data in local storage"),
         ("daemon-set", "DefaultEvictor", "belongs to a DaemonSet"),
-        ("min-replicas", "DefaultEvictor", "its DaemonSet has 1 pods, `minReplicas` is 2"),
+        ("min-replicas", "DefaultEvictor", "its DaemonSet has 1 pod, `minReplicas` is 2"),
         ("min-age", "DefaultEvictor", "has been running for 5m, `minPodAge` is 1h"),
         ("no-node-fits", "DefaultEvictor", "no node of 1 takes it: 1 cordoned"),
         ("limit-total", "limits", "the limit of 0 for this cycle is reached"),

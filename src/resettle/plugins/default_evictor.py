@@ -454,9 +454,14 @@ class Rules:
             if there < wanted:
                 return Refusal(
                     "min-replicas",
-                    "its {kind} has {there} pods, `minReplicas` is {wanted}",
+                    "its {kind} has {there} {pods}, `minReplicas` is {wanted}",
                     "DefaultEvictor",
-                    {"kind": owner.kind, "there": there, "wanted": wanted},
+                    {
+                        "kind": owner.kind,
+                        "there": there,
+                        "pods": "pod" if there == 1 else "pods",
+                        "wanted": wanted,
+                    },
                 )
         return None
 
