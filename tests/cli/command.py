@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -94,3 +95,23 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def at_a_terminal(*words: str, env: Mapping[str, str], cwd: Path) -> str:
+    """What a person would see of the command, with the line ends of a file."""
+    ours, theirs = pty.openpty()
+    command = [*RESETTLE, *words]
+    with subprocess.Popen(command, cwd=cwd, env=surroundings(**env), stdout=theirs) as running:
+        os.close(theirs)
+        seen = b"".join(iter(lambda: chunk(ours), b""))
+    os.close(ours)
+    assert running.returncode == 0
+    return seen.decode().replace("\r\n", "\n")
+
+
+def chunk(terminal: int) -> bytes:
+    """What the other side has written; nothing once it is closed."""
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # Linux says so when the other side is closed
+        return b""

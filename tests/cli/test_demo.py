@@ -8,12 +8,21 @@ import re
 import select
 import signal
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from .command import HEAD, LIFETIME, RESETTLE, Done, resettle, surroundings, transcript
+from .command import (
+    HEAD,
+    LIFETIME,
+    RESETTLE,
+    Done,
+    at_a_terminal,
+    chunk,
+    resettle,
+    surroundings,
+    transcript,
+)
 
 ESCAPE = re.compile(r"\x1b\[\d+m")
 BAR = re.compile(r"^(?:zone-\w)? +(\w-\d) .*?(\d+)%(?: → (\d+)%)?", re.M)
@@ -79,25 +88,6 @@ def test_lines_fit_the_terminal(columns: int, tmp_path: Path) -> None:
     assert done.err == ""
 
 
-def at_a_terminal(words: list[str], env: Mapping[str, str], cwd: Path) -> str:
-    """What a person would see, with the line ends of a file."""
-    ours, theirs = pty.openpty()
-    command = [*RESETTLE, *words]
-    with subprocess.Popen(command, cwd=cwd, env=surroundings(**env), stdout=theirs) as running:
-        os.close(theirs)
-        seen = b"".join(iter(lambda: _chunk(ours), b""))
-    os.close(ours)
-    assert running.returncode == 0
-    return seen.decode().replace("\r\n", "\n")
-
-
-def _chunk(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 1 << 16)
-    except OSError:  # Linux says so when the other side is closed
-        return b""
-
-
 @pytest.mark.parametrize(
     ("env", "coloured"),
     [
@@ -107,7 +97,7 @@ def _chunk(terminal: int) -> bytes:
     ],
 )
 def test_a_terminal_is_told_the_same(env: dict[str, str], coloured: bool, tmp_path: Path) -> None:
-    seen = at_a_terminal(["demo", "--fast"], env, tmp_path)
+    seen = at_a_terminal("demo", "--fast", env=env, cwd=tmp_path)
 
     assert ("\x1b[" in seen) is coloured
     assert ESCAPE.sub("", seen) == transcript("demo.txt")
@@ -121,7 +111,7 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
         os.close(theirs)
         select.select([ours], [], [], 30)
         running.send_signal(signal.SIGINT)
-        while _chunk(ours):
+        while chunk(ours):
             pass
         _, said = running.communicate(timeout=30)
     os.close(ours)

@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 import resettle as package
 
-from .command import HEAD, LOPSIDED, NOW, RESETTLE, resettle, surroundings, transcript
+from .command import (
+    HEAD,
+    LOPSIDED,
+    NOW,
+    RESETTLE,
+    at_a_terminal,
+    resettle,
+    surroundings,
+    transcript,
+)
 
 WORDS = ("plan", "--policy", str(LOPSIDED / "policy.yaml"), "--now", NOW, "--cluster")
 CLUSTER = LOPSIDED / "cluster.yaml"
 ESCAPE = re.compile(r"\x1b\[\d+m")
 
 
-def at_a_terminal(env: Mapping[str, str], cwd: Path) -> str:
-    """What a person would see, with the line ends of a file."""
-    ours, theirs = pty.openpty()
-    command = [*RESETTLE, *WORDS, str(CLUSTER)]
-    with subprocess.Popen(command, cwd=cwd, env=surroundings(**env), stdout=theirs) as running:
-        os.close(theirs)
-        seen = b"".join(iter(lambda: _chunk(ours), b""))
-    os.close(ours)
-    assert running.returncode == 0
-    return seen.decode().replace("\r\n", "\n")
-
-
-def _chunk(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 1 << 16)
-    except OSError:  # Linux says so when the other side is closed
-        return b""
-
-
 def test_a_terminal_gets_colour_that_says_nothing_new(tmp_path: Path) -> None:
-    seen = at_a_terminal({}, tmp_path)
+    seen = at_a_terminal(*WORDS, str(CLUSTER), env={}, cwd=tmp_path)
 
     assert "\x1b[1m8 pods would move\x1b[0m" in seen
     assert ESCAPE.sub("", seen) == transcript("lopsided.txt")
@@ -58,7 +45,9 @@ def test_a_terminal_gets_colour_that_says_nothing_new(tmp_path: Path) -> None:
     ],
 )
 def test_colour_can_be_turned_off(env: dict[str, str], coloured: bool, tmp_path: Path) -> None:
-    assert bool(ESCAPE.search(at_a_terminal(env, tmp_path))) is coloured
+    assert (
+        bool(ESCAPE.search(at_a_terminal(*WORDS, str(CLUSTER), env=env, cwd=tmp_path))) is coloured
+    )
 
 
 def test_there_is_no_colour_without_a_terminal(tmp_path: Path) -> None:

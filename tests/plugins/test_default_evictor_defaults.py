@@ -9,7 +9,8 @@ import pytest
 
 from resettle.model import IMPROVED, PARITY, Semantics
 from resettle.model.selector import EVERYTHING
-from resettle.plugins.default_evictor import PLUGIN, Args, InEffect, cautions, in_effect
+from resettle.plugins.default_evictor import PLUGIN, cautions
+from resettle.plugins.evictor_args import Args, InEffect, in_effect
 from resettle.testing import World, claim, cluster, node, plan, pod
 
 from .asking import EVERY_POD, EVICT, answer

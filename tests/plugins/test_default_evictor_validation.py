@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from resettle.plugins.default_evictor import PLUGIN, Args
+from resettle.plugins.default_evictor import PLUGIN
+from resettle.plugins.evictor_args import Args
 
 from .asking import EVERY_POD, faults
 

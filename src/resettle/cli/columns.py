@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 
@@ -20,6 +20,15 @@ def aligned(rows: Sequence[Sequence[str]], indent: int = 2) -> Iterator[str]:
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield (" " * indent + "  ".join(cells)).rstrip()
+
+
+def padded(cells: Iterable[str], plain: Iterable[str], widths: Iterable[int]) -> str:
+    """A row of painted cells, each as wide as its column; `plain` are the cells without paint."""
+    together = (
+        cell + " " * (width - len(bare))
+        for cell, bare, width in zip(cells, plain, widths, strict=True)
+    )
+    return "  ".join(together).rstrip()
 
 
 def widest(rows: Sequence[Sequence[str]], indent: int = 2) -> int:

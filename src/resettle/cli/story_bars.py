@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from resettle.cli.columns import shortened
+from resettle.cli.columns import padded, shortened
 from resettle.cli.lines import counted
 from resettle.cli.render import Paint, bar
 from resettle.simulate.loads import Load
@@ -22,7 +22,7 @@ def bars(cycle: Cycle, paint: Paint, columns: int) -> Iterator[str]:
     two = columns >= room + 2 * BAR_AND_FIGURES + 16
     heads = ("NODE", "CPU REQUESTED", "MEMORY REQUESTED" if two else "MEMORY", "PODS")
     widths = (room, BAR_AND_FIGURES, BAR_AND_FIGURES if two else 11, 0)
-    yield "  " + paint("dim", _padded(heads, heads, widths))
+    yield "  " + paint("dim", padded(heads, heads, widths))
     for name in nodes:
         was, now = cycle.before.get(name), cycle.after[name]
         was = was or now
@@ -33,7 +33,7 @@ def bars(cycle: Cycle, paint: Paint, columns: int) -> Iterator[str]:
         pods = f"{was.pods} → {now.pods}" if was.pods != now.pods else f"{now.pods}"
         label = shortened(name, room)
         cells = (label, cpu, memory, pods)
-        yield "  " + _padded(cells, (label, cpu_plain, memory_plain, pods), widths)
+        yield "  " + padded(cells, (label, cpu_plain, memory_plain, pods), widths)
     if left_out:
         yield f"  … and {counted(left_out, 'more node')} that changed"
 
@@ -66,11 +66,3 @@ def _figures(was: float | None, now: float | None) -> str:
     if was is None or now is None:
         return "-"
     return f"{now:.0f}%" if round(was) == round(now) else f"{was:.0f}% → {now:.0f}%"
-
-
-def _padded(cells: Sequence[str], plain: Sequence[str], widths: Sequence[int]) -> str:
-    together = (
-        cell + " " * (width - len(bare))
-        for cell, bare, width in zip(cells, plain, widths, strict=True)
-    )
-    return "  ".join(together).rstrip()

@@ -19,7 +19,7 @@ from resettle.model.spans import as_duration
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from resettle.plugins.default_evictor import Args
+    from resettle.plugins.evictor_args import Args
 
 LIFTED_BY = {
     "PodsWithLocalStorage": frozenset({"local-storage"}),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from resettle.cli.columns import aligned, shortened
+from resettle.cli.columns import aligned, padded, shortened
 from resettle.cli.demonstration.acts import Act
 from resettle.cli.demonstration.cycles import Carried
 from resettle.cli.demonstration.requests import TOO_MANY
@@ -143,7 +143,7 @@ def bars(
     heads = ("ZONE", "NODE", "CPU REQUESTED", "MEMORY REQUESTED" if two else "MEMORY", "PODS")
     widths = (6, 4, _BAR, _BAR if two else 11, 0)
     plain = Paint(False)
-    yield paint("dim", _row(heads, heads, widths))
+    yield paint("dim", padded(heads, heads, widths))
     zone = ""
     for name, load in now.items():
         was = before.get(name, load)
@@ -158,21 +158,13 @@ def bars(
                 cells.append(_figures(earlier, share))
                 bare.append(cells[-1])
         pods = f"{was.pods} → {load.pods}" if was.pods != load.pods else str(load.pods)
-        yield _row([*cells, pods], [*bare, pods], widths)
+        yield padded([*cells, pods], [*bare, pods], widths)
 
 
 def _figures(was: float | None, now: float | None) -> str:
     if was is None or now is None:
         return "-"
     return f"{now:3.0f}%" if round(was) == round(now) else f"{was:3.0f}% → {now:.0f}%"
-
-
-def _row(cells: Iterable[str], bare: Iterable[str], widths: Iterable[int]) -> str:
-    padded = (
-        cell + " " * (width - len(plain))
-        for cell, plain, width in zip(cells, bare, widths, strict=True)
-    )
-    return "  ".join(padded).rstrip()
 
 
 # -- the end --------------------------------------------------------------------------------------
