@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resettle.errors import InputError
-from resettle.model.decode import parse_time
+from resettle.model.parts import parse_time
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.testing import NOW, budget, claim, cluster, node, pod, priority_class

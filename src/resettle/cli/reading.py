@@ -111,7 +111,7 @@ def collect(
 
 def instant(text: str | None) -> datetime:
     """The time a flag names, or the present."""
-    from resettle.model.decode import parse_time
+    from resettle.model.parts import parse_time
 
     if text is None:
         return datetime.now(UTC)

@@ -15,7 +15,7 @@ from yaml import MappingNode
 
 from resettle.cli.policy import STDIN, read_text, shown_name
 from resettle.errors import InputError
-from resettle.model.decode import parse_time
+from resettle.model.parts import parse_time
 from resettle.policy.args import Duration, parse_duration
 from resettle.policy.report import Report, policy_error
 from resettle.policy.source import UnreadableError, read_source

@@ -7,10 +7,7 @@ differs from pod to pod (names, times, container ids) never enters a key.
 
 from __future__ import annotations
 
-import re
-from array import array
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,12 +16,9 @@ from msgspec import Raw
 from resettle.errors import InputError
 from resettle.model import wire
 from resettle.model.affinity import (
-    OWN_NODE,
     NodeTerm,
-    PodTerm,
     PreferredPodTerm,
     PreferredTerm,
-    SpreadConstraint,
 )
 from resettle.model.node import (
     AttachLimits,
@@ -35,13 +29,19 @@ from resettle.model.node import (
     PriorityClass,
     Volume,
 )
+from resettle.model.parts import (
+    NO_VOLUMES,
+    Conditions,
+    annotations_of,
+    conditions_of,
+    container_state_of,
+    host_ports_of,
+    parse_time,
+    rare_parts_of,
+    unpinned,
+    volumes_of,
+)
 from resettle.model.pod import (
-    DELETION_COST,
-    EVICT,
-    MIRROR,
-    PREFER_NO_EVICTION,
-    SOURCE,
-    ContainerState,
     Demand,
     HostPort,
     Owner,
@@ -52,20 +52,12 @@ from resettle.model.pod import (
 )
 from resettle.model.quantity import parse_quantity
 from resettle.model.resources import ContainerAsk, pod_requests, quality_of_service
-from resettle.model.selector import NOTHING, Expression, LabelSelector, Requirement, Selector
 from resettle.model.taint import Taint, Toleration
+from resettle.model.wishes import node_term_of, pod_term_of, selector_of, spread_constraint_of
 
 T = TypeVar("T")
 Amount = str | int | float
-Conditions = tuple[tuple[str, str, str], ...]
 
-# A DaemonSet pins each pod to its node by name; with the name taken out, its pods share a spec.
-_PIN = re.compile(
-    rb'("matchFields":\s*\[\s*\{\s*"key":\s*"metadata\.name",\s*"operator":\s*"In",'
-    rb'\s*"values":\s*\[\s*)"([^"]*)"(\s*\]\s*\}\s*\])'
-)
-_OWN_NODE_JSON = msgspec.json.encode(OWN_NODE)
-_NO_STATE = ContainerState()
 
 _labels = msgspec.json.Decoder(dict[str, str] | None)
 _owners = msgspec.json.Decoder(list[wire.OwnerReference] | None)
@@ -76,19 +68,6 @@ _tolerations = msgspec.json.Decoder(list[wire.TolerationItem] | None)
 _spread = msgspec.json.Decoder(list[wire.SpreadItem] | None)
 _ports = msgspec.json.Decoder(list[wire.Port] | None)
 _anything = msgspec.json.Decoder(list[Raw] | None)
-
-
-def parse_time(text: str | None) -> datetime | None:
-    """The instant that an RFC 3339 text names."""
-    if not text:
-        return None
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(
-            f"`{text}` is not a time; write one such as `2026-01-31T12:00:00Z`"
-        ) from None
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 class Decoder:
@@ -111,8 +90,8 @@ class Decoder:
         meta, spec, status = item.metadata, item.spec, item.status
         node = spec.node_name or ""
         node = self._texts.setdefault(node, node)
-        claims, own, local = _volumes(spec.volumes) if spec.volumes else _NO_VOLUMES
-        conditions, since = _conditions(status.conditions) if status.conditions else ((), b"")
+        claims, own, local = volumes_of(spec.volumes) if spec.volumes else NO_VOLUMES
+        conditions, since = conditions_of(status.conditions) if status.conditions else ((), b"")
         started, created = status.start_time, meta.creation_timestamp
         born = parse_time(created)
         return Pod(
@@ -158,7 +137,7 @@ class Decoder:
         return Budget(
             namespace=item.metadata.namespace,
             name=item.metadata.name,
-            selector=_selector(item.spec.selector),
+            selector=selector_of(item.spec.selector),
             disruptions_allowed=item.status.disruptions_allowed,
             current_healthy=item.status.current_healthy,
             desired_healthy=item.status.desired_healthy,
@@ -185,7 +164,7 @@ class Decoder:
         return Volume(
             item.metadata.name,
             item.metadata.labels or {},
-            tuple(map(_node_term, required.node_selector_terms or ())) if required else None,
+            tuple(map(node_term_of, required.node_selector_terms or ())) if required else None,
             driver=self._text(csi.driver) if csi else "",
             handle=csi.volume_handle if csi else "",
         )
@@ -235,7 +214,7 @@ class Decoder:
             template = self._templates[key] = Template(
                 namespace=self._text(meta.namespace),
                 labels=labels,
-                annotations=_shared(self._annotations, annotations, _annotations),
+                annotations=_shared(self._annotations, annotations, annotations_of),
                 owners=owners,
                 spec=spec,
             )
@@ -252,7 +231,7 @@ class Decoder:
     ) -> Spec:
         affinity = bytes(item.affinity)
         if b"matchFields" in affinity:
-            affinity = _unpinned(affinity, node.encode())
+            affinity = unpinned(affinity, node.encode())
         containers, init = item.containers, item.init_containers
         key = (
             tuple([(c.image, bytes(c.resources)) for c in containers]) if containers else (),
@@ -261,9 +240,9 @@ class Decoder:
             bytes(item.tolerations),
             bytes(item.node_selector),
             bytes(item.topology_spread_constraints),
-            _rare_parts(item),
+            rare_parts_of(item),
             item.priority,
-            _host_ports(containers, init),
+            host_ports_of(containers, init),
             local,
             claimed,
             ephemeral,
@@ -298,7 +277,7 @@ class Decoder:
                     for t in _part(_tolerations, bytes(item.tolerations)) or ()
                 ),
                 None if selector is None else tuple(sorted(selector.items())),
-                tuple(map(_node_term, required_terms)) if required else None,
+                tuple(map(node_term_of, required_terms)) if required else None,
                 any(term.match_fields for term in required_terms),
             ),
             requested=frozenset(
@@ -308,19 +287,19 @@ class Decoder:
             qos=quality_of_service((*containers, *init_containers)),
             priority=item.priority,
             preferred_terms=tuple(
-                PreferredTerm(row.weight, _node_term(row.preference))
+                PreferredTerm(row.weight, node_term_of(row.preference))
                 for row in (nodes.preferred if nodes else None) or ()
             ),
             has_node_affinity=nodes is not None,
-            affinity=tuple(map(_pod_term, (near.required if near else None) or ())),
-            anti_affinity=tuple(map(_pod_term, (away.required if away else None) or ())),
+            affinity=tuple(map(pod_term_of, (near.required if near else None) or ())),
+            anti_affinity=tuple(map(pod_term_of, (away.required if away else None) or ())),
             preferred_away=tuple(
-                PreferredPodTerm(row.weight, _pod_term(row.pod_affinity_term))
+                PreferredPodTerm(row.weight, pod_term_of(row.pod_affinity_term))
                 for row in (away.preferred if away else None) or ()
             ),
             spread=tuple(
                 map(
-                    _spread_constraint,
+                    spread_constraint_of,
                     _part(_spread, bytes(item.topology_spread_constraints)) or (),
                 )
             ),
@@ -330,7 +309,7 @@ class Decoder:
             gated=bool(_part(_anything, bytes(item.scheduling_gates))),
             host_ports=tuple(
                 HostPort(port.protocol, port.host_port, _address(port.host_ip))
-                for raw in _host_ports(item.containers, item.init_containers)
+                for raw in host_ports_of(item.containers, item.init_containers)
                 for port in _ports.decode(raw) or ()
                 if port.host_port
             ),
@@ -383,9 +362,9 @@ class Decoder:
             status.phase,
             status.reason,
             status.qos_class,
-            tuple([_container_state(it) for it in containers]) if containers else (),
-            tuple([_container_state(it) for it in init]) if init else (),
-            tuple([_container_state(it) for it in ephemeral]) if ephemeral else (),
+            tuple([container_state_of(it) for it in containers]) if containers else (),
+            tuple([container_state_of(it) for it in init]) if init else (),
+            tuple([container_state_of(it) for it in ephemeral]) if ephemeral else (),
             conditions,
         )
         state = self._states.get(key)
@@ -400,19 +379,6 @@ def _new_state(parts: tuple[Any, ...]) -> State:
     return msgspec.structs.replace(state, ready=ready)
 
 
-def _container_state(status: wire.ContainerStatus) -> ContainerState:
-    state = status.state
-    waiting, ended = (state.waiting, state.terminated) if state else (None, None)
-    if waiting is None and ended is None and not status.restart_count:
-        return _NO_STATE
-    return ContainerState(
-        status.restart_count,
-        waiting.reason if waiting else None,
-        ended.reason if ended else None,
-        ended.exit_code if ended else None,
-    )
-
-
 K = TypeVar("K")
 
 
@@ -423,127 +389,9 @@ def _shared(known: dict[K, T], key: K, make: Callable[[K], T]) -> T:
     return value
 
 
-_NO_VOLUMES: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
-
-
-def _volumes(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """The claims among the volumes, the volumes that get a claim made, whether data is local."""
-    claims: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
-    local = False
-    for volume in volumes:
-        if volume.persistent_volume_claim is not None:
-            claims += (volume.persistent_volume_claim.claim_name,)
-        elif _present(volume.ephemeral):
-            own += (volume.name,)
-        elif not local:
-            local = _present(volume.empty_dir) or _present(volume.host_path)
-    return claims, own, local
-
-
-def _host_ports(
-    containers: list[wire.Container] | None, init: list[wire.Container] | None
-) -> tuple[bytes, ...]:
-    """The ports, undecoded, of each container that takes some of the node's own."""
-    return tuple(
-        [bytes(c.ports) for c in containers or () if b"hostPort" in bytes(c.ports)]
-        + [
-            bytes(c.ports)
-            for c in init or ()
-            if c.restart_policy == "Always" and b"hostPort" in bytes(c.ports)
-        ]
-    )
-
-
 def _address(text: str) -> str:
     return "" if text == "0.0.0.0" else text
 
 
-def _present(raw: Raw) -> bool:
-    return raw is not wire.ABSENT and bytes(raw) != b"null"
-
-
 def _part(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
     return decoder.decode(raw) if raw else None
-
-
-def _annotations(marks: tuple[str | None, ...]) -> dict[str, str]:
-    names = (EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COST)
-    return {name: mark for name, mark in zip(names, marks, strict=False) if mark is not None}
-
-
-def _rare_parts(item: wire.PodSpec) -> tuple[bytes, ...]:
-    overhead, resources, claims = item.overhead, item.resources, item.resource_claims
-    gates = item.scheduling_gates
-    if overhead is resources is claims is gates is wire.ABSENT:
-        return ()
-    return (bytes(overhead), bytes(resources), bytes(claims), bytes(gates))
-
-
-def _unpinned(affinity: bytes, node: bytes) -> bytes:
-    """The affinity with the pod's own node taken out by name, if it is pinned to that."""
-    found = _PIN.search(affinity)
-    if not node or found is None or found[2] != node:
-        return affinity
-    return affinity[: found.end(1)] + _OWN_NODE_JSON + affinity[found.start(3) :]
-
-
-def _conditions(conditions: list[wire.ConditionStatus]) -> tuple[Conditions, bytes]:
-    """What holds, and packed since when; most of a pod's conditions changed at once."""
-    shape: list[tuple[str, str, str]] = []
-    times: list[int] = []
-    last: str | None = None
-    second = 0
-    for condition in conditions:
-        shape.append((condition.type, condition.status, condition.reason or ""))
-        if condition.last_transition_time != last:
-            last = condition.last_transition_time
-            since = parse_time(last)
-            second = int(since.timestamp()) if since else 0
-        times.append(second)
-    return tuple(shape), array("q", times).tobytes()
-
-
-def _requirement(row: Expression) -> Requirement:
-    return Requirement(row.key, row.operator, row.values)
-
-
-def _node_term(term: wire.SelectorTerm) -> NodeTerm:
-    return NodeTerm(
-        tuple(map(_requirement, term.match_expressions or ())),
-        tuple(map(_requirement, term.match_fields or ())),
-    )
-
-
-def _selector(selector: wire.LabelSelectorObject | None) -> Selector | None:
-    if selector is None:
-        return NOTHING
-    return LabelSelector(
-        match_labels=selector.match_labels or {},
-        match_expressions=tuple(selector.match_expressions or ()),
-    ).compiled()
-
-
-def _pod_term(term: wire.PodAffinityTerm) -> PodTerm:
-    spaces = term.namespace_selector
-    return PodTerm(
-        term.topology_key,
-        _selector(term.label_selector),
-        tuple(term.namespaces or ()),
-        None if spaces is None else _selector(spaces),
-        tuple(term.match_label_keys or ()),
-        tuple(term.mismatch_label_keys or ()),
-    )
-
-
-def _spread_constraint(item: wire.SpreadItem) -> SpreadConstraint:
-    return SpreadConstraint(
-        max_skew=item.max_skew,
-        topology_key=item.topology_key,
-        when_unsatisfiable=item.when_unsatisfiable,
-        selector=_selector(item.label_selector),
-        match_label_keys=tuple(item.match_label_keys or ()),
-        node_affinity_policy=item.node_affinity_policy or "Honor",
-        node_taints_policy=item.node_taints_policy or "Ignore",
-        min_domains=item.min_domains or 1,
-    )

@@ -1,0 +1,132 @@
+"""Parts of a pod as the wire has them, read once for all pods that share them."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import Raw
+
+from resettle.errors import InputError
+from resettle.model import wire
+from resettle.model.affinity import OWN_NODE
+from resettle.model.pod import (
+    DELETION_COST,
+    EVICT,
+    MIRROR,
+    PREFER_NO_EVICTION,
+    SOURCE,
+    ContainerState,
+)
+
+Conditions = tuple[tuple[str, str, str], ...]
+
+# A DaemonSet pins each pod to its node by name; with the name taken out, its pods share a spec.
+_PIN = re.compile(
+    rb'("matchFields":\s*\[\s*\{\s*"key":\s*"metadata\.name",\s*"operator":\s*"In",'
+    rb'\s*"values":\s*\[\s*)"([^"]*)"(\s*\]\s*\}\s*\])'
+)
+_OWN_NODE_JSON = msgspec.json.encode(OWN_NODE)
+_NO_STATE = ContainerState()
+NO_VOLUMES: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """The instant that an RFC 3339 text names."""
+    if not text:
+        return None
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"`{text}` is not a time; write one such as `2026-01-31T12:00:00Z`"
+        ) from None
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def container_state_of(status: wire.ContainerStatus) -> ContainerState:
+    """What the kubelet last said of one container."""
+    state = status.state
+    waiting, ended = (state.waiting, state.terminated) if state else (None, None)
+    if waiting is None and ended is None and not status.restart_count:
+        return _NO_STATE
+    return ContainerState(
+        status.restart_count,
+        waiting.reason if waiting else None,
+        ended.reason if ended else None,
+        ended.exit_code if ended else None,
+    )
+
+
+def volumes_of(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """The claims among the volumes, the volumes that get a claim made, whether data is local."""
+    claims: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    local = False
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None:
+            claims += (volume.persistent_volume_claim.claim_name,)
+        elif _present(volume.ephemeral):
+            own += (volume.name,)
+        elif not local:
+            local = _present(volume.empty_dir) or _present(volume.host_path)
+    return claims, own, local
+
+
+def host_ports_of(
+    containers: list[wire.Container] | None, init: list[wire.Container] | None
+) -> tuple[bytes, ...]:
+    """The ports, undecoded, of each container that takes some of the node's own."""
+    return tuple(
+        [bytes(c.ports) for c in containers or () if b"hostPort" in bytes(c.ports)]
+        + [
+            bytes(c.ports)
+            for c in init or ()
+            if c.restart_policy == "Always" and b"hostPort" in bytes(c.ports)
+        ]
+    )
+
+
+def _present(raw: Raw) -> bool:
+    return raw is not wire.ABSENT and bytes(raw) != b"null"
+
+
+def annotations_of(marks: tuple[str | None, ...]) -> dict[str, str]:
+    """The annotations that are there, by name."""
+    names = (EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COST)
+    return {name: mark for name, mark in zip(names, marks, strict=False) if mark is not None}
+
+
+def rare_parts_of(item: wire.PodSpec) -> tuple[bytes, ...]:
+    """What few pods have, undecoded; nothing for all the others."""
+    overhead, resources, claims = item.overhead, item.resources, item.resource_claims
+    gates = item.scheduling_gates
+    if overhead is resources is claims is gates is wire.ABSENT:
+        return ()
+    return (bytes(overhead), bytes(resources), bytes(claims), bytes(gates))
+
+
+def unpinned(affinity: bytes, node: bytes) -> bytes:
+    """The affinity with the pod's own node taken out by name, if it is pinned to that."""
+    found = _PIN.search(affinity)
+    if not node or found is None or found[2] != node:
+        return affinity
+    return affinity[: found.end(1)] + _OWN_NODE_JSON + affinity[found.start(3) :]
+
+
+def conditions_of(conditions: list[wire.ConditionStatus]) -> tuple[Conditions, bytes]:
+    """What holds, and packed since when; most of a pod's conditions changed at once."""
+    shape: list[tuple[str, str, str]] = []
+    times: list[int] = []
+    last: str | None = None
+    second = 0
+    for condition in conditions:
+        shape.append((condition.type, condition.status, condition.reason or ""))
+        if condition.last_transition_time != last:
+            last = condition.last_transition_time
+            since = parse_time(last)
+            second = int(since.timestamp()) if since else 0
+        times.append(second)
+    return tuple(shape), array("q", times).tobytes()
