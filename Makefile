@@ -55,9 +55,20 @@ bench: $(READY)  ## measure beside the peer at 100 and 1,000 nodes, in minutes
 bench-large: $(READY)  ## the same at 5,000 nodes: half an hour and 10 GiB
 	$(BIN)/python -m bench.run --nodes 5000 $(BENCH)
 
-lock: $(READY)  ## pin the tools anew from pyproject.toml
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-		--no-emit-index-url --group dev pyproject.toml --output-file requirements-dev.txt
+.PHONY: roles
+roles: $(READY)  ## print the roles of deploy/ anew
+	$(BIN)/python -m tools.shipped_roles
+
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	--no-emit-index-url
+.PHONY: plugin-pages
+plugin-pages: $(READY)  ## write anew what docs/plugins says by itself
+	$(BIN)/python -m tools.plugin_pages
+
+lock: $(READY)  ## pin anew from pyproject.toml: what runs, what builds, what tests
+	$(LOCK) --extra otel pyproject.toml --output-file requirements.txt
+	$(LOCK) --group build --output-file requirements-build.txt
+	$(LOCK) --group dev pyproject.toml --output-file requirements-dev.txt
 
 clean:  ## remove what was made here
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .hypothesis

@@ -24,6 +24,8 @@ IDLE_SECONDS = 1.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MOVE = re.compile(rb'"(uid|plugin)": "([^"]*)"')
 _EVICTED = re.compile(rb'"Evicted pod in dry run mode" pod="([^"]+)".* strategy="(\w+)"')
+_REALLY_EVICTED = re.compile(rb'"Evicted pod" pod="([^"]+)".* strategy="(\w+)"')
+_OURS_EVICTED = re.compile(rb" INFO evicted pod=(\S+) .* plugin=(\w+) ")
 _CYCLE_FAILED = b"failed to run descheduler loop"
 
 
@@ -103,6 +105,31 @@ def run_ours(served: Serving, policy: Path, folder: Path, timeout: float) -> Cos
     return replace(cost, evictions=moves(out), phases=phases(err.read_text()))
 
 
+def run_ours_acting(served: Serving, policy: Path, folder: Path, timeout: float) -> Cost:
+    """`resettle run` over the served cluster: one cycle that evicts and writes events."""
+    log = folder / "run.log"
+    words = f"run --kubeconfig {served.kubeconfig} --policy {policy} --client-connection-qps=-1"
+    command = [sys.executable, "-m", "resettle", *words.split(), "--secure-port=0"]
+    cost, code = run_child(command, out=folder / "run.out", err=log, timeout=timeout)
+    if code or cost.remark:
+        raise Failed(f"resettle ended with {code} {cost.remark}\n{log.read_text()[-2000:]}")
+    return replace(cost, evictions=evictions(log, _OURS_EVICTED))
+
+
+def run_peer_acting(
+    binary: Path, served: Serving, policy: Path, folder: Path, timeout: float
+) -> Cost:
+    """One run of the peer over the served cluster, evictions and events included."""
+    log = folder / "peer.log"
+    files = f"--kubeconfig={served.kubeconfig} --policy-config-file={policy}"
+    pace = "--client-connection-qps=1000000 --client-connection-burst=1000000"
+    command = [str(binary), *files.split(), *pace.split(), "--secure-port=0", "-v=1"]
+    cost, code = run_child(command, out=folder / "peer.out", err=log, timeout=timeout)
+    if code and not cost.remark:
+        raise Failed(f"the peer ended with {code}\n{log.read_text()[-2000:]}")
+    return replace(cost, evictions=evictions(log, _REALLY_EVICTED))
+
+
 def moves(plan: Path) -> dict[str, int]:
     """Moves by plugin; a plan can be large, so it is read line by line."""
     count: Counter[str] = Counter()
@@ -161,12 +188,12 @@ def run_peer(binary: Path, served: Serving, policy: Path, folder: Path, timeout:
     return replace(cost, wall=cost.wall - held.waited, evictions=evictions(log))
 
 
-def evictions(log: Path) -> dict[str, int]:
-    """Evictions by strategy, as the peer's log tells; a pod that it evicts twice counts once."""
+def evictions(log: Path, told: re.Pattern[bytes] = _EVICTED) -> dict[str, int]:
+    """Evictions by strategy, as a log tells; a pod that is evicted twice counts once."""
     evicted: dict[bytes, str] = {}
     with log.open("rb") as lines:
         for line in lines:
-            if found := _EVICTED.search(line):
+            if found := told.search(line):
                 evicted.setdefault(found[1], found[2].decode())
     return dict(Counter(evicted.values()))
 

@@ -1,39 +1,57 @@
 """Measures resettle beside kubernetes-sigs/descheduler, on one generated cluster, in one run.
 
     python -m bench.run --nodes 100 1000 --pods 30 --node-fit both
+    python -m bench.run --act --nodes 1000
     python -m bench.run --growth
     python -m bench.run --worst
 
 `resettle plan` is set beside the peer's dry run: both list the cluster from the same server, apply
-the same policy, and evict nothing. With `--write` the figures go into the page about performance.
+the same policy, and evict nothing. With `--act` it is `resettle run` beside the peer's real run,
+and the server grants what they ask for. With `--write` the figures go into the page about
+performance.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import platform
 import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import resettle
 from bench import peer
 from bench.figures import EMPTY, TABLES, Book
 from bench.generate import WORST
-from bench.measure import Cost, Failed, run_ours, run_peer
+from bench.measure import (
+    Cost,
+    Failed,
+    run_ours,
+    run_ours_acting,
+    run_peer,
+    run_peer_acting,
+)
 from bench.report import Case
 from bench.serving import Serving
-from resettle import __version__
 
+Ours = Callable[[Serving, Path, Path, float], Cost]
+Peers = Callable[[Path, Serving, Path, Path, float], Cost]
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 GROWTH = (100, 200, 500, 1000, 2000, 5000, 10_000)
 WORST_NODES = 1000
+BESIDE: dict[str, tuple[Ours, Peers]] = {
+    "compare": (run_ours, run_peer),
+    "act": (run_ours_acting, run_peer_acting),
+}
+"""How both programs are run for sections that set them side by side."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("--alone", action="store_true", help="measure resettle only")
     words.add_argument("--write", action="store_true", help="put the figures into docs")
     instead = words.add_mutually_exclusive_group()
+    instead.add_argument("--act", action="store_true", help="runs that evict, side by side")
     instead.add_argument("--growth", action="store_true", help="how cost grows, resettle only")
     instead.add_argument("--worst", action="store_true", help="hard clusters, resettle only")
     return words
@@ -57,8 +76,10 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measures what was asked for, and prints it."""
     words = sys.argv[1:] if words is None else words
     chosen = parser().parse_args(words)
-    section = "growth" if chosen.growth else "worst" if chosen.worst else "compare"
-    rival = None if chosen.alone or section != "compare" else find_peer(chosen.peer)
+    section = next((it for it in ("act", "growth", "worst") if getattr(chosen, it)), "compare")
+    rival = find_peer(chosen.peer) if section in BESIDE and not chosen.alone else None
+    # What is installed comes with its bytecode; a checkout may have none, or be told to write none.
+    compileall.compile_dir(Path(resettle.__file__).parent, quiet=2)
     taken = f"{datetime.now(UTC):%Y-%m-%d}, `{repeatable(words)}`"
     try:
         cases = [replace(case, taken=taken) for case in measured(section, chosen, rival)]
@@ -124,12 +145,13 @@ def on_one_cluster(
                 policy.write_text(policy_text(fit))
                 ours: list[Cost] = []
                 theirs: list[Cost] = []
+                our_run, their_run = BESIDE["act" if chosen.act else "compare"]
                 for _ in range(chosen.repeat):
-                    ours.append(run_ours(served, policy, folder, chosen.timeout))
+                    ours.append(our_run(served, policy, folder, chosen.timeout))
                     say(nodes, hard, fit, "resettle", ours[-1])
                     if rival:
                         theirs.append(
-                            run_peer(rival.binary, served, policy, folder, chosen.timeout)
+                            their_run(rival.binary, served, policy, folder, chosen.timeout)
                         )
                         say(nodes, hard, fit, "descheduler", theirs[-1])
                 yield Case(nodes, served.objects["Pod"], fit, ours, theirs, hard)
@@ -155,7 +177,7 @@ def setting(rival: peer.Peer | None) -> str:
     beside = f"descheduler {peer.VERSION} (built with {rival.go}), " if rival else ""
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return (
-        f"resettle {__version__}, {beside}Python {platform.python_version()}; "
+        f"resettle {resettle.__version__}, {beside}Python {platform.python_version()}; "
         f"{os.cpu_count()} cores ({cpu_model()}), {pages * size / 2**30:.0f} GiB of memory, "
         f"{platform.system()} {platform.release()}."
     )

@@ -10,7 +10,10 @@ is a slice of them, and serving costs next to nothing. Evictions are granted and
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import queue
+import random
 import re
 import signal
 import sys
@@ -23,11 +26,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from bench.churn import replaced
 from bench.generate import LISTS, Generator, add_shape_arguments, compact, shape_of
 
 VERSION = "1000"
-"""The resource version of everything; nothing ever changes here."""
+"""The resource version of every list; what watches are told comes after it."""
 BOOKMARK_SECONDS = 10.0
+LOOK_SECONDS = 0.5
 HOLD_SECONDS = 1800.0
 
 PATHS = {
@@ -83,9 +88,15 @@ class Listing:
         items = memoryview(self._bytes)[first : max(first, last - len(b","))]
         return compact(head)[:-1].encode() + b',"items":[', items, b"]}"
 
-    def bookmark(self) -> bytes:
+    def some(self, count: int, seed: int) -> list[bytes]:
+        """Some of the objects, drawn by lot."""
+        chosen = random.Random(seed).sample(range(len(self)), min(count, len(self)))
+        starts = self._starts
+        return [bytes(self._bytes[starts[i] : starts[i + 1] - len(b",")]) for i in chosen]
+
+    def bookmark(self, version: int) -> bytes:
         """The line by which a watch says that all is quiet."""
-        meta = {"resourceVersion": VERSION}
+        meta = {"resourceVersion": str(version)}
         thing = {"kind": self.kind, "apiVersion": self.api_version, "metadata": meta}
         return compact({"type": "BOOKMARK", "object": thing}).encode() + b"\n"
 
@@ -104,6 +115,33 @@ class Cluster:
         """Whether every list is answered at once, or one is held back for the time being."""
         self.complete.set()
         self._lock = threading.Lock()
+        self._news: dict[str, list[queue.SimpleQueue[bytes]]] = {}
+        self.version = int(VERSION)
+
+    def follow(self, kind: str) -> queue.SimpleQueue[bytes]:
+        """Where the news of a kind will be put."""
+        news: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        with self._lock:
+            self._news.setdefault(kind, []).append(news)
+        return news
+
+    def leave(self, kind: str, news: queue.SimpleQueue[bytes]) -> None:
+        """Puts no more news there."""
+        with self._lock:
+            self._news[kind].remove(news)
+
+    def churn(self, count: int) -> int:
+        """Tells all who watch that some pods went and others came; lists stay as they are.
+
+        The answer is the version of the last of these events.
+        """
+        pods = self.listings["Pod"].some(count, self.version)
+        told = b"".join(replaced(pods, self.version + 1, self.version))
+        self.version += 2 * count
+        with self._lock:
+            for news in self._news.get("Pod", ()):
+                news.put(told)
+        return self.version
 
     def count(self, what: str) -> None:
         """Notes a request."""
@@ -238,7 +276,11 @@ class Handler(BaseHTTPRequestHandler):
         for what, pattern in _GRANTED.items():
             if pattern.fullmatch(path):
                 self._count(what)
-                self._answer(201, _status(201) if what == "eviction" else json.loads(body))
+                if what == "eviction":
+                    self._answer(201, _status(201))
+                else:
+                    # As it came, be it JSON or protobuf: an event that was taken is given back.
+                    self._give(201, body, self.headers.get("Content-Type", "application/json"))
                 return
         if _REVIEW.fullmatch(path):
             self._count("review")
@@ -249,6 +291,8 @@ class Handler(BaseHTTPRequestHandler):
         elif path == "/bench/release":
             self.server.cluster.complete.set()
             self._answer(200, _status(200))
+        elif path == "/bench/churn":
+            self._answer(200, {"version": str(self.server.cluster.churn(int(body)))})
         else:
             self._count(f"unknown {path}")
             self._answer(404, _status(404, "NotFound", f"nothing can be made at {path}"))
@@ -277,21 +321,28 @@ class Handler(BaseHTTPRequestHandler):
             self._count(f"streaming list {listing.kind}")
             self._answer(422, _status(422, "Invalid", "streaming lists are not served here"))
             return
-        self._count(f"watch {listing.kind}")
-        ended = self.server.cluster.ended
+        cluster = self.server.cluster
         until = time.monotonic() + float(asked.get("timeoutSeconds", 3600))
+        news = cluster.follow(listing.kind)
+        self._count(f"watch {listing.kind}")
         self._head(200, None)
-        line = listing.bookmark()
+        line, bookmark_at = b"", time.monotonic() + BOOKMARK_SECONDS
         try:
-            while not ended.wait(min(BOOKMARK_SECONDS, max(0.0, until - time.monotonic()))):
-                if time.monotonic() >= until:
-                    break
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
-                self.wfile.flush()
+            while not cluster.ended.is_set() and time.monotonic() < until:
+                with contextlib.suppress(queue.Empty):
+                    line = news.get(timeout=LOOK_SECONDS)
+                if not line and time.monotonic() >= bookmark_at:
+                    line = listing.bookmark(cluster.version)
+                if line:
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+                    self.wfile.flush()
+                    line, bookmark_at = b"", time.monotonic() + BOOKMARK_SECONDS
             self.wfile.write(b"0\r\n\r\n")
             self.wfile.flush()
         except OSError:
             self.close_connection = True
+        finally:
+            cluster.leave(listing.kind, news)
 
     def _admitted(self) -> bool:
         token = self.server.cluster.token
@@ -305,14 +356,16 @@ class Handler(BaseHTTPRequestHandler):
         self.server.cluster.count(what)
 
     def _answer(self, code: int, value: dict[str, Any]) -> None:
-        body = compact(value).encode()
-        self._head(code, len(body))
+        self._give(code, compact(value).encode())
+
+    def _give(self, code: int, body: bytes, kind: str = "application/json") -> None:
+        self._head(code, len(body), kind)
         self.wfile.write(body)
         self.wfile.flush()
 
-    def _head(self, code: int, length: int | None) -> None:
+    def _head(self, code: int, length: int | None, kind: str = "application/json") -> None:
         self.send_response(code)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         if length is None:
             self.send_header("Transfer-Encoding", "chunked")
         else:

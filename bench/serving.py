@@ -65,12 +65,22 @@ class Serving:
         """Answers every list at once again."""
         self._ask("/bench/release", b"")
 
+    def churn(self, pods: int) -> str:
+        """Tells whoever watches pods that so many went and others came; the version of the last."""
+        version: str = self._ask("/bench/churn", str(pods).encode())["version"]
+        return version
+
     def asked(self, what: str) -> int:
         """How often this has been asked for so far."""
         count: int = self._ask("/bench/account")["requests"].get(what, 0)
         return count
 
     def _ask(self, path: str, body: bytes | None = None) -> dict[str, Any]:
-        with urllib.request.urlopen(self.address + path, body, timeout=60) as response:
-            answer: dict[str, Any] = json.load(response)
-        return answer
+        return ask(self.address + path, body)
+
+
+def ask(address: str, body: bytes | None = None) -> dict[str, Any]:
+    """What a running server answers."""
+    with urllib.request.urlopen(address, body, timeout=60) as response:
+        answer: dict[str, Any] = json.load(response)
+    return answer

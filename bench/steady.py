@@ -21,10 +21,10 @@ from msgspec import structs
 from bench.generate import Generator, shape_of
 from bench.report import table, within_markers
 from bench.run import DOCS, policy_text, repeatable, setting
-from resettle.cli.stopwatch import Stopwatch
 from resettle.cluster.collect import Collection
-from resettle.framework import assembled, default_registry, load_policy
+from resettle.framework import Descheduler, assembled, default_registry, load_policy
 from resettle.model import Change, Changes, Pod, Snapshot
+from resettle.stopwatch import Stopwatch
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ROUNDS = 5
@@ -65,11 +65,8 @@ def measured(nodes: int, pods: int, percent: float) -> str:
     for i in range(ROUNDS):
         changes = replaced(snapshot, percent, lots, i)
         changed = len(changes.pods.put)
-        watch = Stopwatch()
-        with watch.phase("snapshot"):
-            snapshot = snapshot.next(changes)
-        moves = len(planner.draw_plan(snapshot, phase=watch.phase).moves)
-        rounds.append(watch.cpu())
+        snapshot, moves, spent = timed(planner, snapshot, changes)
+        rounds.append(spent)
     rows = [(name, f"{median(spent[name] for spent in rounds) * 1000:.0f}") for name in rounds[0]]
     total = median(sum(spent.values()) for spent in rounds) * 1000
     told = (
@@ -78,6 +75,17 @@ def measured(nodes: int, pods: int, percent: float) -> str:
     )
     shown = table(("phase", "CPU ms"), [*rows, ("together", f"{total:.0f}")], 1)
     return f"{told}\n\n{shown}"
+
+
+def timed(
+    planner: Descheduler, before: Snapshot, changes: Changes
+) -> tuple[Snapshot, int, dict[str, float]]:
+    """The next snapshot, how many moves its plan has, and CPU seconds by phase."""
+    watch = Stopwatch[str]()
+    with watch.phase("snapshot"):
+        snapshot = before.next(changes)
+    plan = planner.draw_plan(snapshot, phase=lambda turn: watch.phase(turn.plugin))
+    return snapshot, len(plan.moves), {name: spent.cpu for name, spent in watch.spent.items()}
 
 
 def taken(nodes: int, pods: int) -> Snapshot:

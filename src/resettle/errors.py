@@ -4,8 +4,11 @@
     ├── InputError          mend the file or the flag that the message names
     ├── PolicyError         edit the policy; carries every problem found, each with its place
     ├── PluginError         two packages claim one name, or a plugin is not what it says
+    ├── NotNow              nothing: we are asked to stop
+    │   └── LeaseLost           nothing either; whoever holds the lease now goes on
     └── ClusterError        the cluster said no, or nothing at all
         ├── ClusterUnreachable  look at the address and the network, or wait
+        │   └── AnswerLost          look whether what was asked for was done
         ├── Unauthorized        renew the credentials
         └── Forbidden           grant the verb that the message names
 
@@ -43,12 +46,31 @@ class PluginError(ResettleError):
     """The set of plugins does not hold together."""
 
 
+class NotNow(ResettleError):
+    """Acting has to end before the next request; the text says why."""
+
+
+class LeaseLost(NotNow):
+    """We lead no longer: another may be acting by now, so nothing more may be written."""
+
+
 class ClusterError(ResettleError):
     """The API server gave no answer that can be used."""
 
 
 class ClusterUnreachable(ClusterError):
-    """Nobody answers at the address, or not in time."""
+    """Nobody answers at the address, or not in time.
+
+    `nobody_there` tells that nobody listens there now, as while a server restarts.
+    """
+
+    def __init__(self, text: str, *, nobody_there: bool = False) -> None:
+        super().__init__(text)
+        self.nobody_there = nobody_there
+
+
+class AnswerLost(ClusterUnreachable):
+    """The request was sent and its answer never came: it may have been carried out."""
 
 
 class Unauthorized(ClusterError):

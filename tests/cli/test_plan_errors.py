@@ -90,7 +90,8 @@ def as_text(item: dict[str, Any]) -> str:
             "c.json",
             '{"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "w"}}',
             "c.json is of the unknown kind `Widget` (known here: CSINode, Namespace, Node, "
-            "PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PriorityClass); "
+            "NodeMetrics, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, "
+            "PodMetrics, PriorityClass, QueryAnswer); "
             f"leave it out, or make a dump with `{ASK_FOR}`",
             id="an unknown kind like no other",
         ),
@@ -250,7 +251,7 @@ def test_a_request_that_cannot_be_met_is_an_error_that_says_why(
         pytest.param((), "resettle: error: the following arguments are required: COMMAND", id="-"),
         pytest.param(
             ("plam",),
-            "resettle: error: argument COMMAND: invalid choice: 'plam' (choose from",
+            "resettle: error: there is no command `plam`; did you mean `plan`?",
             id="no such command",
         ),
         pytest.param(
@@ -264,8 +265,8 @@ def test_a_request_that_cannot_be_met_is_an_error_that_says_why(
             id="no such output",
         ),
         pytest.param(
-            ("plan", "--cluster", "c.json", "--policy", "p.yaml", "--fast"),
-            "resettle: error: unrecognized arguments: --fast",
+            ("plan", "--cluster", "c.json", "--policy", "p.yaml", "--hurry"),
+            "resettle plan: error: there is no flag --hurry; --help shows those there are",
             id="no such flag",
         ),
     ],

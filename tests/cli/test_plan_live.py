@@ -10,12 +10,13 @@ import pytest
 from msgspec import Struct
 
 from resettle.cli.reading import collect
-from resettle.cli.stopwatch import Stopwatch
 from resettle.errors import PluginError
 from resettle.framework import Descheduler, Kind, Plugin, Registry
+from resettle.stopwatch import Stopwatch
+from resettle.testing import PocketServer
 
 from ..cluster.configs import document, written
-from ..cluster.pocket import Pocket, serving
+from ..cluster.paging import in_pages
 from .command import LIFETIME, LOPSIDED, NOW, listing, lopsided_objects, resettle, transcript, write
 
 PLAN = ("plan", "--policy", LOPSIDED / "policy.yaml", "--now", NOW, "-o", "json")
@@ -43,8 +44,8 @@ def test_without_a_source_the_default_kubeconfig_is_used(
     file: str, env: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / file).parent.mkdir()
-    with serving(Pocket(lopsided_objects())) as pocket:
-        written((tmp_path / file).parent, document({"server": pocket.address}))
+    with PocketServer(lopsided_objects()) as pocket:
+        written((tmp_path / file).parent, document({"server": pocket.url}))
         done = resettle(*PLAN, cwd=tmp_path, env={"HOME": str(tmp_path), **env})
 
     assert done == (0, transcript("lopsided.json"), "")
@@ -64,20 +65,20 @@ def test_a_kubeconfig_that_is_not_there_is_an_error(
     done = resettle(*PLAN, *words, cwd=tmp_path, env={"HOME": str(tmp_path)})
 
     named = file.replace("HOME", str(tmp_path))
-    fix = "name one with --kubeconfig, or a dump with --cluster"
+    fix = "name one with --kubeconfig or $KUBECONFIG"
     assert done == (1, "", f"error: there is no kubeconfig {named}; {fix}\n")
 
 
 def test_a_context_chooses_among_the_clusters_of_a_kubeconfig(tmp_path: Path) -> None:
-    with serving(Pocket()) as empty, serving(Pocket(lopsided_objects())) as full:
+    with PocketServer() as empty, PocketServer(lopsided_objects()) as full:
         config = document(
             contexts=[
                 {"name": "here", "context": {"cluster": "empty"}},
                 {"name": "there", "context": {"cluster": "full"}},
             ],
             clusters=[
-                {"name": "empty", "cluster": {"server": empty.address}},
-                {"name": "full", "cluster": {"server": full.address}},
+                {"name": "empty", "cluster": {"server": empty.url}},
+                {"name": "full", "cluster": {"server": full.url}},
             ],
         )
         words = ("--kubeconfig", written(tmp_path, config), "--context", "there")
@@ -89,8 +90,8 @@ def test_a_context_chooses_among_the_clusters_of_a_kubeconfig(tmp_path: Path) ->
 
 def test_a_policy_with_a_mistake_is_told_before_the_cluster_is_asked(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(LIFETIME.replace("[PodLifeTime]", "[PodLifetime]"))
-    with serving(Pocket()) as pocket:
-        file = written(tmp_path, document({"server": pocket.address}))
+    with PocketServer() as pocket:
+        file = written(tmp_path, document({"server": pocket.url}))
         done = resettle("plan", "--kubeconfig", file, "--policy", "p.yaml", cwd=tmp_path)
 
     assert (done.code, pocket.asked) == (1, [])
@@ -131,8 +132,8 @@ def test_the_time_of_a_plan_from_a_dump_is_told_by_phase(tmp_path: Path) -> None
 def test_the_time_of_a_plan_from_a_live_cluster_tells_fetching_from_decoding(
     tmp_path: Path,
 ) -> None:
-    with serving(Pocket(lopsided_objects(), page=7)) as pocket:
-        file = written(tmp_path, document({"server": pocket.address}))
+    with PocketServer(lopsided_objects(), faults=[in_pages(7)]) as pocket:
+        file = written(tmp_path, document({"server": pocket.url}))
         done = resettle(*PLAN, "--kubeconfig", file, "--profile-cycle", cwd=tmp_path)
 
     assert (done.code, done.out) == (0, transcript("lopsided.json"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,10 +27,12 @@ class Authority:
         self.certificate = folder / "ca.pem"
         self._authority.cert_pem.write_to_path(str(self.certificate))
 
-    def issued(self, name: str, *alternatives: str) -> Pair:
+    def issued(self, name: str, *alternatives: str, ends: datetime | None = None) -> Pair:
         """A certificate for a server of these names, or for a client of this one."""
         names = alternatives or ("nobody.example",)
-        leaf = self._authority.issue_cert(*names, common_name=name, organization_name=name)
+        leaf = self._authority.issue_cert(
+            *names, common_name=name, organization_name=name, not_after=ends
+        )
         pair = Pair(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         leaf.cert_chain_pems[0].write_to_path(str(pair.certificate))
         leaf.private_key_pem.write_to_path(str(pair.key))

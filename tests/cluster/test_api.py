@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from resettle.cluster.api import Api, list_cluster
+from resettle.cluster.api import PATHS, Api, list_cluster
 from resettle.cluster.kubeconfig import Access, read_kubeconfig
 from resettle.errors import InputError
 from resettle.framework import Kind, default_registry, load_policy
 from resettle.framework.descheduler import assembled
-from resettle.testing import NOW, budget, node, pod
+from resettle.testing import NOW, Fault, PocketServer, budget, definition, node, pod
 
 from ..cli import command
 from .certificates import Authority, Pair
 from .configs import document, written
-from .pocket import PATHS, PATIENCE_SECONDS, Asked, Pocket, serving
+from .paging import continued, in_pages, paths_of
 
 ALWAYS = ["/api/v1/nodes", "/api/v1/pods", "/apis/policy/v1/poddisruptionbudgets"]
 
@@ -38,76 +38,93 @@ WIDGET = Kind("Widget", Widget, "/apis/example.com/v1/widgets")
 
 
 def widgets(count: int) -> list[dict[str, Any]]:
-    """Custom resources, large as some are."""
+    """Custom resources, large as some are, and what makes them known."""
+    head = {"apiVersion": "example.com/v1", "kind": "Widget"}
     story = "once upon a time " * 200
-    return [{"kind": "Widget", "metadata": {"name": f"w{i}"}, "spec": story} for i in range(count)]
+    made = [{**head, "metadata": {"name": f"w{i}"}, "spec": story} for i in range(count)]
+    return [definition("Widget", group="example.com"), *made]
 
 
 def pods(count: int) -> list[dict[str, Any]]:
     return [pod(f"web-{i}") for i in range(count)]
 
 
-def listed(pocket: Pocket, *reads: str, kinds: Iterable[Kind] = ()) -> Any:
+def listed(pocket: PocketServer, *reads: str, kinds: Iterable[Kind] = ()) -> Any:
     """The snapshot that a list of these kinds makes."""
-    return list_cluster(Access(server=pocket.address), frozenset(reads), kinds).snapshot(NOW)
+    return list_cluster(Access(server=pocket.url), frozenset(reads), kinds).snapshot(NOW)
 
 
 # -- pages ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("count", "page", "asked"),
+    ("count", "page", "continued"),
     [
-        pytest.param(0, 2, [""], id="an empty list is one page"),
-        pytest.param(2, 2, [""], id="a full page without a token is the last"),
-        pytest.param(3, 2, ["", "+/2="], id="a token leads to the next page"),
-        pytest.param(5, 2, ["", "+/2=", "+/4="], id="and so on until there is none"),
+        pytest.param(0, 2, [False], id="an empty list is one page"),
+        pytest.param(2, 2, [False], id="a full page without a token is the last"),
+        pytest.param(3, 2, [False, True], id="a token leads to the next page"),
+        pytest.param(5, 2, [False, True, True], id="and so on until there is none"),
     ],
 )
-def test_pages_are_followed_to_the_end(count: int, page: int, asked: list[str]) -> None:
-    with serving(Pocket(pods(count), page=page)) as pocket:
+def test_pages_are_followed_to_the_end(count: int, page: int, continued: list[bool]) -> None:
+    with PocketServer(pods(count), faults=[in_pages(page)]) as pocket:
         snapshot = listed(pocket)
 
     assert sorted(it.name for it in snapshot.pods) == [f"web-{i}" for i in range(count)]
     of_pods = [it for it in pocket.asked if it.path == PATHS["Pod"]]
-    assert [it.query.get("continue", "") for it in of_pods] == asked
+    assert ["continue" in it.query for it in of_pods] == continued
     assert {it.query["limit"] for it in of_pods} == {"500"}
 
 
-def test_a_token_that_json_has_to_escape_leads_on_as_well() -> None:
-    with serving(Pocket(pods(5), page=2, token_end="&more")) as pocket:
+@pytest.mark.parametrize(
+    ("written", "token"),
+    [
+        pytest.param("+/2=", "+/2=", id="that a query has to quote"),
+        pytest.param("2\\u0026more", "2&more", id="that JSON has to escape"),
+    ],
+)
+def test_a_token_is_sent_back_as_it_was_meant(written: str, token: str) -> None:
+    """Tokens are opaque; the real server's happen to need no quoting."""
+    first, last = (json.dumps(pod(name)).encode() for name in ("web-0", "web-1"))
+    head = b'{"kind": "PodList", "metadata": {"continue": "%s"}, ' % written.encode()
+    bodies = (head + b'"items": [%s]}' % first, b'{"metadata": {}, "items": [%s]}' % last)
+    faults = [Fault(path=PATHS["Pod"], body=body) for body in bodies]
+
+    with PocketServer(faults=faults) as pocket:
         snapshot = listed(pocket)
 
-    assert len(snapshot.pods) == 5
+    assert [it.name for it in snapshot.pods] == ["web-0", "web-1"]
+    assert pocket.asked[-1].query["continue"] == token
 
 
 def test_a_label_that_looks_like_a_token_is_none() -> None:
     """Labels are close to the beginning of a page, where the token is looked for."""
     labelled = pod("web-0", labels={"continue": "please"})
 
-    with serving(Pocket([labelled])) as pocket:
+    with PocketServer([labelled]) as pocket:
         snapshot = listed(pocket)
 
     assert [it.name for it in snapshot.pods] == ["web-0"]
-    assert pocket.paths == ALWAYS[:2]
+    assert paths_of(pocket) == ALWAYS[:2]
 
 
 def test_pages_of_custom_resources_are_followed_though_their_items_come_first() -> None:
     """The API server writes the keys of such lists in the order of the alphabet."""
-    with serving(Pocket(widgets(5), page=2, sorted_keys=True)) as pocket:
+    with PocketServer(widgets(5), faults=[in_pages(2)]) as pocket:
         snapshot = listed(pocket, "Widget", kinds=[WIDGET])
 
     assert [it.metadata.name for it in snapshot.others["Widget"]] == [f"w{i}" for i in range(5)]
+    assert paths_of(pocket).count(WIDGET.path) == 3
 
 
 def test_the_next_page_is_on_its_way_before_this_one_is_handed_out() -> None:
-    with serving(Pocket(pods(3), page=2)) as pocket:
-        api = Api(Access(server=pocket.address))
+    with PocketServer(pods(3), faults=[in_pages(2)]) as pocket:
+        api = Api(Access(server=pocket.url))
         try:
             pages = api.pages(PATHS["Pod"], "pods")
-            assert not pocket.second_page_asked.is_set()
+            assert pocket.asked == []
             first = next(pages)
-            assert pocket.second_page_asked.wait(PATIENCE_SECONDS)
+            assert continued(pocket)
             rest = list(pages)
         finally:
             api.close()
@@ -120,21 +137,22 @@ def test_the_next_page_is_on_its_way_before_this_one_is_decoded() -> None:
 
     @contextmanager
     def phase(name: str) -> Iterator[None]:
-        if name == "decode" and pocket.paths[-1] == PATHS["Pod"]:
-            told.append((name, pocket.second_page_asked.wait(PATIENCE_SECONDS)))
+        if name == "decode" and paths_of(pocket)[-1] == PATHS["Pod"]:
+            told.append((name, continued(pocket)))
         yield
 
-    with serving(Pocket(pods(3), page=2)) as pocket:
-        list_cluster(Access(server=pocket.address), frozenset(), (), phase)
+    with PocketServer(pods(3), faults=[in_pages(2)]) as pocket:
+        list_cluster(Access(server=pocket.url), frozenset(), (), phase)
 
     assert told == [("decode", True)] * 2
 
 
 def test_one_connection_serves_all_lists() -> None:
-    with serving(Pocket(pods(9), page=2)) as pocket:
+    with PocketServer(pods(9), faults=[in_pages(2)]) as pocket:
         listed(pocket, "PodDisruptionBudget", "Namespace")
 
-    assert pocket.connections == 1
+    assert len(pocket.asked) > 5
+    assert len({asked.client for asked in pocket.asked}) == 1
 
 
 # -- what is asked for ---------------------------------------------------------------------------
@@ -174,11 +192,11 @@ def test_only_what_the_policy_reads_is_listed(evictor: dict[str, Any], also: lis
     text = json.dumps({**head, "profiles": [profile]})
     descheduler = assembled(load_policy(text, name="policy", plugins=registry), registry)
 
-    with serving(Pocket()) as pocket:
+    with PocketServer() as pocket:
         listed(pocket, *descheduler.reads)
 
-    assert pocket.paths[:2] == ALWAYS[:2]
-    assert sorted(pocket.paths) == sorted(ALWAYS + also)
+    assert paths_of(pocket)[:2] == ALWAYS[:2]
+    assert sorted(paths_of(pocket)) == sorted(ALWAYS + also)
 
 
 @pytest.mark.parametrize(
@@ -192,43 +210,43 @@ def test_only_what_the_policy_reads_is_listed(evictor: dict[str, Any], also: lis
 def test_a_kind_of_a_plugins_own_is_listed_where_it_says(
     reads: list[str], asked: list[str]
 ) -> None:
-    with serving(Pocket(widgets(1))) as pocket:
+    with PocketServer(widgets(1)) as pocket:
         listed(pocket, *reads, kinds=[WIDGET])
 
-    assert pocket.paths == asked
+    assert paths_of(pocket) == asked
 
 
 def test_a_kind_that_does_not_say_where_it_is_listed_is_an_error_that_names_it() -> None:
     with (
-        serving(Pocket()) as pocket,
+        PocketServer() as pocket,
         pytest.raises(InputError, match="the plugin that reads Widget does not say where"),
     ):
         listed(pocket, "Widget", kinds=[Kind("Widget", Widget)])
 
 
 def test_a_server_behind_a_path_is_asked_below_it() -> None:
-    with serving(Pocket(pods(1), prefix="/k8s/clusters/c1")) as pocket:
+    with PocketServer(pods(1), prefix="/k8s/clusters/c1") as pocket:
         snapshot = listed(pocket)
 
     assert len(snapshot.pods) == 1
-    assert pocket.paths == [f"/k8s/clusters/c1{path}" for path in ALWAYS[:2]]
+    assert paths_of(pocket) == [f"/k8s/clusters/c1{path}" for path in ALWAYS[:2]]
 
 
 # -- who asks ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("token", "sent"),
+    "token",
     [
-        pytest.param("s3cret", "Bearer s3cret", id="the token"),
-        pytest.param("", "", id="nothing where there is none"),
+        pytest.param("s3cret", id="the token"),
+        pytest.param("", id="nothing where there is none"),
     ],
 )
-def test_a_token_is_sent_with_every_request(token: str, sent: str) -> None:
-    with serving(Pocket(pods(3), page=2)) as pocket:
-        list_cluster(Access(server=pocket.address, token=token), frozenset())
+def test_a_token_is_sent_with_every_request(token: str) -> None:
+    with PocketServer(pods(3), token=token, faults=[in_pages(2)]) as pocket:
+        list_cluster(Access(server=pocket.url, token=token), frozenset())
 
-    assert [asked.token for asked in pocket.asked] == [sent] * 3
+    assert [asked.token for asked in pocket.asked] == [token] * 3
 
 
 @pytest.mark.parametrize(
@@ -246,13 +264,15 @@ def test_a_server_shows_its_certificate_and_asks_for_ours(
     tmp_path: Path,
 ) -> None:
     user = dict(zip(("client-certificate", "client-key"), map(str, client_pair), strict=True))
-    with serving(Pocket(pods(3), page=2), authority.guarding(server_pair, clients=True)) as pocket:
-        named = {"server": pocket.address, "certificate-authority": str(authority.certificate)}
+    guarding = authority.guarding(server_pair, clients=True)
+    with PocketServer(pods(3), tls=guarding, faults=[in_pages(2)]) as pocket:
+        named = {"server": pocket.url, "certificate-authority": str(authority.certificate)}
         access = read_kubeconfig(written(tmp_path, document({**named, **cluster}, user)))
         snapshot = list_cluster(access, frozenset()).snapshot(NOW)
 
     assert len(snapshot.pods) == 3
-    assert pocket.asked[0] == Asked(PATHS["Node"], {"limit": "500"}, "")
+    (first, *_) = pocket.asked
+    assert (first.path, first.query, first.token) == (PATHS["Node"], {"limit": "500"}, "")
 
 
 # -- the same plan -------------------------------------------------------------------------------
@@ -262,23 +282,23 @@ def test_a_server_shows_its_certificate_and_asks_for_ours(
 def test_a_live_cluster_is_planned_for_as_its_dump_is(output: str, tmp_path: Path) -> None:
     policy = command.LOPSIDED / "policy.yaml"
     words = ("plan", "--policy", policy, "--now", command.NOW, "-o", output)
-    with serving(Pocket(command.lopsided_objects(), page=7)) as pocket:
-        file = written(tmp_path, document({"server": pocket.address}, {"token": "t"}))
+    with PocketServer(command.lopsided_objects(), token="t", faults=[in_pages(7)]) as pocket:
+        file = written(tmp_path, document({"server": pocket.url}, {"token": "t"}))
         live = command.resettle(*words, "--kubeconfig", file, cwd=tmp_path)
 
     dumped = command.resettle(*words, "--cluster", command.LOPSIDED / "cluster.yaml", cwd=tmp_path)
 
     assert live == dumped
     assert live.code == 0
-    assert len(pocket.asked) > len(set(pocket.paths)), "several pages were needed"
+    assert len(pocket.asked) > len(set(paths_of(pocket))), "several pages were needed"
 
 
 def test_a_live_cluster_without_budgets_has_none_and_needs_no_note(tmp_path: Path) -> None:
     held = node("n1").holding(pod("web-1"))
     objects = [held.node, *held.pods, node("n2").node]
     (tmp_path / "p.yaml").write_text(command.LIFETIME)
-    with serving(Pocket(objects)) as pocket:
-        file = written(tmp_path, document({"server": pocket.address}))
+    with PocketServer(objects) as pocket:
+        file = written(tmp_path, document({"server": pocket.url}))
         words = ("plan", "--kubeconfig", file, "--policy", "p.yaml", "--now", command.NOW)
         done = command.resettle(*words, cwd=tmp_path)
 
@@ -295,8 +315,8 @@ def test_budgets_of_a_live_cluster_are_spent(tmp_path: Path) -> None:
         budget("b", allowed=0, labels={"app": "web"}),
     ]
     (tmp_path / "p.yaml").write_text(command.LIFETIME)
-    with serving(Pocket(objects)) as pocket:
-        file = written(tmp_path, document({"server": pocket.address}))
+    with PocketServer(objects) as pocket:
+        file = written(tmp_path, document({"server": pocket.url}))
         words = ("plan", "--kubeconfig", file, "--policy", "p.yaml", "--now", command.NOW)
         done = command.resettle(*words, cwd=tmp_path)
 

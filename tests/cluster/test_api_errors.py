@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,77 +19,86 @@ from resettle.errors import (
     ResettleError,
     Unauthorized,
 )
-from resettle.testing import NOW, pod
+from resettle.testing import NOW, Fault, PocketServer, pod
 
 from ..cli.command import LIFETIME, resettle
 from .certificates import Authority, Pair
 from .configs import document, written
-from .pocket import Pocket, Reply, serving, status_reply
+from .paging import struck
 
 PODS = [pod(f"web-{i}") for i in range(3)]
 READS = frozenset({"PodDisruptionBudget"})
 
 
-def error_of(pocket: Pocket) -> ResettleError:
-    """How a list of the server's objects ends."""
-    with serving(pocket), pytest.raises(ResettleError) as caught:
-        list_cluster(Access(server=pocket.address), READS)
-    return caught.value
+class Ended(NamedTuple):
+    """How a list of a server's objects ended, and where the server was."""
+
+    error: ResettleError
+    server: str
+
+
+def ended(faults: list[Fault]) -> Ended:
+    """The end of a list where these things go wrong."""
+    with PocketServer(PODS, faults=faults) as pocket, pytest.raises(ResettleError) as caught:
+        list_cluster(Access(server=pocket.url), READS)
+    return Ended(caught.value, pocket.url)
 
 
 @pytest.mark.parametrize(
     ("faults", "kind", "says"),
     [
         pytest.param(
-            {"nodes 1": status_reply(401, "Unauthorized")},
+            struck("Node", status=401, message="Unauthorized"),
             Unauthorized,
             "SERVER does not accept the credentials; renew them",
             id="401: who are you?",
         ),
         pytest.param(
-            {"pods 1": status_reply(403, "pods is forbidden")},
+            struck("Pod", status=403, message="pods is forbidden"),
             Forbidden,
-            "may not list pods; grant the verb `list` on pods",
+            'may not list pods; add to its ClusterRole: apiGroups: [""], resources: ["pods"], '
+            'verbs: ["list"]',
             id="403: you may not",
         ),
         pytest.param(
-            {"poddisruptionbudgets 1": status_reply(403, "forbidden")},
+            struck("PodDisruptionBudget", status=403, message="forbidden"),
             Forbidden,
-            "may not list poddisruptionbudgets; grant the verb `list` on poddisruptionbudgets",
+            "may not list poddisruptionbudgets of policy; add to its ClusterRole: "
+            'apiGroups: ["policy"], resources: ["poddisruptionbudgets"], verbs: ["list"]',
             id="403: nor that",
         ),
         pytest.param(
-            {"poddisruptionbudgets 1": Reply(404, b"404 page not found")},
+            struck("PodDisruptionBudget", status=404, body=b"404 page not found"),
             ClusterError,
             "SERVER has no poddisruptionbudgets",
             id="404: no such thing",
         ),
         pytest.param(
-            {"pods 2": status_reply(410, "The provided continue parameter is too old")},
+            struck("Pod", page=2, status=410, message="The provided continue parameter is too old"),
             Expired,
             "the list of pods expired before its end was read; try again",
             id="410: the rest is gone",
         ),
         pytest.param(
-            {"nodes 1": status_reply(500, "etcdserver: leader changed")},
+            struck("Node", status=500, message="etcdserver: leader changed"),
             ClusterError,
             "SERVER answered 500 to a list of nodes: etcdserver: leader changed",
             id="500: the message of its status",
         ),
         pytest.param(
-            {"nodes 1": Reply(503, b"no healthy upstream")},
+            struck("Node", status=503, body=b"no healthy upstream"),
             ClusterError,
             "SERVER answered 503 to a list of nodes: no healthy upstream",
             id="503: the words of a proxy",
         ),
         pytest.param(
-            {"pods 2": Reply(502)},
+            struck("Pod", page=2, status=502, body=b""),
             ClusterError,
             "SERVER answered 502 to a list of pods: nothing",
             id="502: no words at all",
         ),
         pytest.param(
-            {"nodes 1": Reply(500, b"[]")},
+            struck("Node", status=500, body=b"[]"),
             ClusterError,
             "SERVER answered 500 to a list of nodes: []",
             id="500: JSON that is no status",
@@ -97,14 +106,12 @@ def error_of(pocket: Pocket) -> ResettleError:
     ],
 )
 def test_an_answer_that_is_no_list_is_told_as_what_to_do(
-    faults: dict[str, Reply], kind: type[ResettleError], says: str
+    faults: list[Fault], kind: type[ResettleError], says: str
 ) -> None:
-    pocket = Pocket(PODS, page=2, faults=faults)
-
-    error = error_of(pocket)
+    error, server = ended(faults)
 
     assert type(error) is kind
-    assert str(error) == says.replace("SERVER", pocket.address)
+    assert str(error) == says.replace("SERVER", server)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +128,7 @@ def test_an_answer_that_is_no_list_is_told_as_what_to_do(
     ],
 )
 def test_an_answer_that_cannot_be_understood_is_an_error_that_names_the_list(body: bytes) -> None:
-    error = error_of(Pocket(faults={"pods 1": Reply(200, body)}))
+    error, _ = ended(struck("Pod", body=body))
 
     assert type(error) is ClusterError
     assert "pods" in str(error)
@@ -145,7 +152,7 @@ def test_an_answer_that_cannot_be_understood_is_an_error_that_names_the_list(bod
 def test_an_object_without_sense_is_named(item: dict[str, Any], says: str) -> None:
     body = json.dumps({"items": [item]}).encode()
 
-    error = error_of(Pocket(faults={"pods 1": Reply(200, body)}))
+    error, _ = ended(struck("Pod", body=body))
 
     assert (type(error), str(error)) == (InputError, says)
 
@@ -153,14 +160,19 @@ def test_an_object_without_sense_is_named(item: dict[str, Any], says: str) -> No
 # -- nobody there --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", ["nodes 1", "pods 1", "pods 2"])
-def test_a_server_that_hangs_up_in_the_middle_cannot_be_reached(page: str) -> None:
-    pocket = Pocket(PODS, page=2, faults={page: Reply(200, b'{"items": [', missing=500)})
-
-    error = error_of(pocket)
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param(struck("Node", cut_after_bytes=11), id="nodes"),
+        pytest.param(struck("Pod", cut_after_bytes=11), id="pods"),
+        pytest.param(struck("Pod", page=2, cut_after_bytes=11), id="the second page of pods"),
+    ],
+)
+def test_a_server_that_hangs_up_in_the_middle_cannot_be_reached(faults: list[Fault]) -> None:
+    error, server = ended(faults)
 
     assert type(error) is ClusterUnreachable
-    assert str(error).startswith(f"{pocket.address} cannot be reached: ")
+    assert str(error).startswith(f"{server} cannot be reached: ")
     assert str(error).endswith("; check the kubeconfig and network")
 
 
@@ -203,8 +215,8 @@ def test_a_certificate_that_is_not_trusted_is_told_as_such(
     stranger = Authority(tmp_path, "a stranger")
     known = {"STRANGER": str(stranger.certificate), "OURS": str(authority.certificate)}
     cluster = {key: known.get(value, value) for key, value in trusting.items()}
-    with serving(Pocket(PODS), authority.guarding(server_pair)) as pocket:
-        file = written(tmp_path, document({"server": pocket.address, **cluster}))
+    with PocketServer(PODS, tls=authority.guarding(server_pair)) as pocket:
+        file = written(tmp_path, document({"server": pocket.url, **cluster}))
         with pytest.raises(ClusterUnreachable, match=reason):
             list_cluster(read_kubeconfig(file), READS)
 
@@ -214,8 +226,8 @@ def test_a_certificate_that_is_not_trusted_is_told_as_such(
 def test_a_certificate_is_not_looked_at_where_the_kubeconfig_says_so(
     authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
-    with serving(Pocket(PODS), authority.guarding(server_pair)) as pocket:
-        cluster = {"server": pocket.address, "insecure-skip-tls-verify": True}
+    with PocketServer(PODS, tls=authority.guarding(server_pair)) as pocket:
+        cluster = {"server": pocket.url, "insecure-skip-tls-verify": True}
         access = read_kubeconfig(written(tmp_path, document(cluster)))
         snapshot = list_cluster(access, READS).snapshot(NOW)
 
@@ -225,8 +237,9 @@ def test_a_certificate_is_not_looked_at_where_the_kubeconfig_says_so(
 def test_a_server_that_wants_a_certificate_and_gets_none_cannot_be_reached(
     authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
-    with serving(Pocket(PODS), authority.guarding(server_pair, clients=True)) as pocket:
-        cluster = {"server": pocket.address, "certificate-authority": str(authority.certificate)}
+    guarding = authority.guarding(server_pair, clients=True)
+    with PocketServer(PODS, tls=guarding) as pocket:
+        cluster = {"server": pocket.url, "certificate-authority": str(authority.certificate)}
         access = read_kubeconfig(written(tmp_path, document(cluster)))
         with pytest.raises(ClusterUnreachable):
             list_cluster(access, READS)
@@ -239,9 +252,14 @@ def test_a_server_that_wants_a_certificate_and_gets_none_cannot_be_reached(
 
 def test_the_command_says_it_in_one_line_and_ends_with_one(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(LIFETIME)
-    with serving(Pocket(faults={"pods 1": status_reply(403, "no")})) as pocket:
-        file = written(tmp_path, document({"server": pocket.address}))
+    with PocketServer(faults=struck("Pod", status=403, message="no")) as pocket:
+        file = written(tmp_path, document({"server": pocket.url}))
         words = ("plan", "--kubeconfig", file, "--policy", "p.yaml")
         done = resettle(*words, cwd=tmp_path)
 
-    assert done == (1, "", "error: may not list pods; grant the verb `list` on pods\n")
+    assert done == (
+        1,
+        "",
+        'error: may not list pods; add to its ClusterRole: apiGroups: [""], resources: ["pods"], '
+        'verbs: ["list"]\n',
+    )

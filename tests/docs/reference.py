@@ -1,59 +1,35 @@
-"""What the code itself says: the plugins, their arguments, and every code they answer with."""
+"""What the code itself says: every code that it answers with."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from importlib.metadata import entry_points
+from functools import cache
 from pathlib import Path
-from typing import Any
-
-from msgspec import NODEFAULT, inspect
 
 from resettle.explain.overlooked import NO_TURN
-from resettle.framework import Limit, Plugin
-from resettle.framework.registry import GROUP
+from resettle.framework import Limit
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "resettle"
 
-IN_TREE: dict[str, Plugin] = {
-    entry.name: entry.load()
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-    if entry.value.startswith("resettle.")
-}
 
-
-def arguments(plugin: Plugin) -> dict[str, Any]:
-    """Every key an operator may write for the plugin, nested ones too, with its default."""
-    return dict(_keys(inspect.type_info(plugin.args), ""))
-
-
-def _keys(kind: inspect.Type, prefix: str) -> Iterator[tuple[str, Any]]:
-    match kind:
-        case inspect.StructType():
-            for field in kind.fields:
-                path = f"{prefix}.{field.encode_name}".lstrip(".")
-                yield path, _default(field)
-                yield from _keys(field.type, path)
-        case inspect.UnionType():
-            for part in kind.types:
-                yield from _keys(part, prefix)
-        case inspect.VarTupleType():
-            yield from _keys(kind.item_type, f"{prefix}[]")
-
-
-def _default(field: inspect.Field) -> Any:
-    return field.default if field.default_factory is NODEFAULT else field.default_factory()
-
-
-def calls_of(name: str) -> Iterator[ast.expr]:
-    """The first argument of each call of this name anywhere in the source."""
+@cache
+def calls() -> dict[str, list[ast.expr]]:
+    """The first argument of each call anywhere in the source, by the name that is called."""
+    found: dict[str, list[ast.expr]] = {}
     for file in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name and node.args:
-                yield node.args[0]
+            match node:
+                case ast.Call(func=ast.Name(id=name), args=[first, *_]):
+                    found.setdefault(name, []).append(first)
+    return found
+
+
+def calls_of(name: str) -> list[ast.expr]:
+    """The first argument of each call of this name."""
+    return calls().get(name, [])
 
 
 def refusal_codes() -> set[str]:
@@ -69,12 +45,17 @@ def stopped_codes() -> set[str]:
 def unwanted_codes() -> set[str]:
     """Every code with which a plugin of ours passes a pod over, in its turn or when asked."""
     asked = {code for first in calls_of("Unwanted") for code in _codes(first)}
-    return asked | {code for code, of_node in _notes() if not of_node}
+    return asked | doubt_codes() | {code for code, of_node in _notes() if not of_node}
 
 
 def noted_codes() -> set[str]:
     """Every code of a remark on a node."""
-    return {code for code, of_node in _notes() if of_node}
+    return doubt_codes() | {code for code, of_node in _notes() if of_node}
+
+
+def doubt_codes() -> set[str]:
+    """Every code under which what was measured of a node is not gone by."""
+    return {code for first in calls_of("Doubt") for code in _codes(first)}
 
 
 def _notes() -> Iterator[tuple[str, bool]]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,10 +18,10 @@ from resettle.cli.render import plan_document
 from resettle.cluster.api import PATHS
 from resettle.framework.codes import NOTED, REFUSED, RULED_OUT, STOPPED, UNWANTED, Meaning
 from resettle.testing import cluster, node, plan, pod
+from tools.plugin_pages.page import IN_TREE
 
+from .page import doc
 from .reference import (
-    DOCS,
-    IN_TREE,
     ROOT,
     ground_codes,
     noted_codes,
@@ -31,32 +29,6 @@ from .reference import (
     stopped_codes,
     unwanted_codes,
 )
-
-PAGES = (
-    *("plugins.md", "plans.md", "explain.md", "codes.md", "concepts.md", "semantics.md"),
-    *("simulate.md", "troubleshooting.md"),
-)
-BLOCK = re.compile(r"^```(\w+)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
-each_page = pytest.mark.parametrize("page", PAGES)
-
-
-def text_of(page: str) -> str:
-    return (DOCS / page).read_text(encoding="utf-8")
-
-
-def table(page: str, heading: str) -> list[list[str]]:
-    """The rows of a section's table."""
-    (section,) = re.findall(rf"^##+ {heading}\n(.*?)(?=^##+ |\Z)", text_of(page), re.M | re.S)
-    lines = [line for line in section.splitlines() if line.startswith("|")][2:]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-
-
-def first_column(page: str, heading: str) -> set[str]:
-    """What stands in backticks in the first cells of a section's table."""
-    cells = [row[0] for row in table(page, heading)]
-    return {code for cell in cells for code in re.findall(r"`([^`]+)`", cell)}
-
 
 # -- codes ---------------------------------------------------------------------------------------
 
@@ -90,10 +62,14 @@ def test_every_code_in_the_source_is_listed_and_every_listed_one_is_used(
 def test_the_page_of_codes_lists_each_with_what_helps(
     heading: str, listed: dict[str, Meaning]
 ) -> None:
-    helps = {row[0].strip("`"): row[-1] for row in table("codes.md", heading)}
+    helps = {row[0].strip("`"): row[-1] for row in doc("codes.md").table(heading)}
 
     assert helps == {code: meaning.helps for code, meaning in listed.items()}
     assert list(helps) == sorted(helps)
+
+
+def test_every_refusal_leads_somewhere() -> None:
+    assert doc("troubleshooting.md").first_column("By code") == set(REFUSED)
 
 
 # -- the plan as JSON, and the command line ------------------------------------------------------
@@ -131,7 +107,7 @@ def paths(value: Any, prefix: str = "") -> Iterator[str]:
 def test_every_key_of_a_plan_is_explained(world: Any, args: dict[str, Any]) -> None:
     drawn = plan(IN_TREE["PodLifeTime"], world, **args).plan
     document = json.loads(json.dumps(plan_document(drawn)))
-    explained = first_column("plans.md", "For programs")
+    explained = doc("plans.md").first_column("For programs")
 
     found = {
         path for path in paths(document) if not any(p.startswith(path + ".") for p in explained)
@@ -142,7 +118,7 @@ def test_every_key_of_a_plan_is_explained(world: Any, args: dict[str, Any]) -> N
 @pytest.mark.parametrize("subject", ["pod", "moving-pod", "node", "cycle"])
 def test_every_key_of_an_answer_is_explained(subject: str) -> None:
     kept = ROOT / "tests" / "cli" / "transcripts" / f"explain-{subject}.json"
-    explained = first_column("explain.md", f"Keys about a {subject.removeprefix('moving-')}")
+    explained = doc("explain.md").first_column(f"Keys about a {subject.removeprefix('moving-')}")
 
     found = {
         path
@@ -159,6 +135,7 @@ def test_every_key_of_an_answer_is_explained(subject: str) -> None:
     [
         pytest.param(["plan"], "plans.md", "What goes in", id="plan"),
         pytest.param(["simulate"], "simulate.md", "What goes in", id="simulate"),
+        pytest.param(["snapshot"], "snapshot.md", "What goes in", id="snapshot"),
         *(
             pytest.param(["explain", what], "explain.md", "What goes in", id=f"explain {what}")
             for what in ("pod", "node", "cycle")
@@ -173,57 +150,16 @@ def test_every_flag_of_a_command_is_explained(command: list[str], page: str, hea
         told = commands.choices[word]
     flags = {it.option_strings[0] for it in told._actions if it.option_strings} - {"-h"}
 
-    assert flags == first_column(page, heading)
+    assert flags == doc(page).first_column(heading)
 
 
 # -- what the pages show -------------------------------------------------------------------------
 
 
-def shown(page: str) -> list[tuple[str, str]]:
-    """Commands with what the page says they print."""
-    bodies = [body for kind, _, body in BLOCK.findall(text_of(page)) if kind == "console"]
-    turns = [turn for body in bodies for turn in re.split(r"^\$ ", body, flags=re.M)[1:]]
-    return [(command, printed) for command, _, printed in (t.partition("\n") for t in turns)]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, page: str) -> Path:
-    """The bundled cluster and policy, and the files that the page spells out."""
-    for name in ("cluster.yaml", "policy.yaml", "improved.yaml"):
-        shutil.copy(ROOT / "examples" / "lopsided" / name, tmp_path)
-    for _, title, body in BLOCK.findall(text_of(page)):
-        if title:
-            (tmp_path / title).write_text(body, encoding="utf-8")
-    return tmp_path
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if shown(page)])
-def test_commands_print_what_the_page_shows(page: str, folder: Path) -> None:
-    python = f'"{sys.executable}"'
-    named = f'resettle() {{ {python} -m resettle "$@"; }}\npython() {{ {python} "$@"; }}\n'
-    env = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
-
-    printed = [
-        subprocess.run(
-            named + command,
-            shell=True,
-            cwd=folder,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            check=False,
-        ).stdout
-        for command, _ in shown(page)
-    ]
-
-    assert printed == [expected for _, expected in shown(page)]
-
-
 def test_the_account_of_the_time_has_the_lines_that_the_page_shows(tmp_path: Path) -> None:
     ((command, account),) = re.findall(
         r"^```text\n\$ resettle (.+ --profile-cycle) > plan.txt\n(.*?)^```$",
-        text_of("plans.md"),
+        doc("plans.md").text,
         re.M | re.S,
     )
 
@@ -243,7 +179,7 @@ def test_the_account_of_the_time_has_the_lines_that_the_page_shows(tmp_path: Pat
 
 
 def test_the_role_on_the_page_may_list_what_resettle_lists_and_no_more() -> None:
-    (role,) = (body for _, title, body in BLOCK.findall(text_of("plans.md")) if "reader" in title)
+    (role,) = (body for title, body in doc("plans.md").files.items() if "reader" in title)
     granted = {
         (group, resource, verb)
         for rule in yaml.safe_load(role)["rules"]
@@ -255,25 +191,3 @@ def test_the_role_on_the_page_may_list_what_resettle_lists_and_no_more() -> None
     # `/api/v1/pods` is in the group without a name, `/apis/policy/v1/…` in `policy`.
     listed = [path.split("/")[2:] for path in PATHS.values()]
     assert granted == {("" if len(it) == 2 else it[0], it[-1], "list") for it in listed}
-
-
-def slugs(path: Path) -> set[str]:
-    """The anchors of a page's headings, as code hosts make them."""
-    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.M)
-    return {
-        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
-    }
-
-
-@each_page
-def test_links_lead_somewhere(page: str) -> None:
-    links = LINK.findall(text_of(page))
-    lost = [
-        (name, anchor)
-        for name, anchor in links
-        if not (DOCS / (name or page)).is_file()
-        or (anchor and anchor not in slugs(DOCS / (name or page)))
-    ]
-
-    assert links
-    assert lost == []

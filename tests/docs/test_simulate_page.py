@@ -10,8 +10,9 @@ from resettle.cli.story_document import stories_document
 from resettle.testing import cluster, node, pod
 
 from ..simulate.stage import scripted, story
+from .page import doc
 from .reference import ROOT
-from .test_pages import BLOCK, first_column, paths, text_of
+from .test_pages import paths
 
 
 def document() -> Any:
@@ -30,7 +31,7 @@ def holds_more(path: str, found: set[str]) -> bool:
 
 
 def test_every_key_for_programs_is_explained_and_every_explained_one_is_there() -> None:
-    explained = first_column("simulate.md", "For programs")
+    explained = doc("simulate.md").first_column("For programs")
     found = {path for path in paths(document()) if ".troubles." not in path}
     leaves = {path for path in found if not holds_more(path, found)}
 
@@ -40,17 +41,17 @@ def test_every_key_for_programs_is_explained_and_every_explained_one_is_there() 
 def test_every_key_of_a_scenario_is_explained() -> None:
     keys = {*ScenarioDocument.__struct_fields__, *EventDocument.__struct_fields__}
 
-    assert first_column("simulate.md", "A scenario") >= keys
+    assert doc("simulate.md").first_column("A scenario") >= keys
 
 
 def test_the_page_shows_the_bundled_scenario() -> None:
-    (shown,) = (body for _, title, body in BLOCK.findall(text_of("simulate.md")) if title)
+    (shown,) = doc("simulate.md").files.values()
 
     assert shown == (ROOT / "examples" / "lopsided" / "scenario.yaml").read_text(encoding="utf-8")
 
 
 def test_each_kind_of_trouble_is_named() -> None:
-    page = text_of("simulate.md")
+    page = doc("simulate.md").text
     kinds = ("node affinity", "taints", "anti-affinity", "pod affinity", "spread", "pending")
 
     assert [kind for kind in kinds if f"`{kind}`" not in page] == []

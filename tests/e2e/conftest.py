@@ -14,9 +14,15 @@ import pytest
 
 from tools.control_plane.api import Api
 from tools.control_plane.build import built
+from tools.control_plane.papers import ADMIN
 from tools.control_plane.plane import Access, ControlPlane
+from tools.go_programs.build import Programs
+from tools.installers import build as installers
 
+from .installing import Terminal
 from .room import Room
+from .running import Account
+from .tainter_account import TainterAccount
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -47,3 +53,30 @@ def room(api: Api) -> Iterator[Room]:
     """Six nodes and a namespace that nobody else uses."""
     with Room(api) as made:
         yield made
+
+
+@pytest.fixture
+def account(plane: Access, api: Api, tmp_path: Path) -> Iterator[Account]:
+    """A ServiceAccount that may do what a run does."""
+    with Account(plane, api, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def programs() -> Programs:
+    """kubectl and Helm, built on first use."""
+    return installers.built()
+
+
+@pytest.fixture
+def terminal(programs: Programs, plane: Access, tmp_path: Path) -> Terminal:
+    """A terminal of the admin of the control plane."""
+    return Terminal(programs, plane.papers.kubeconfig(ADMIN), tmp_path)
+
+
+@pytest.fixture
+def tainter(plane: Access, room: Room, tmp_path: Path) -> Iterator[TainterAccount]:
+    """The soft tainter's account as it is shipped; whatever it does, its guard has no complaint."""
+    with TainterAccount(plane, room.api, tmp_path) as made:
+        yield made
+        assert made.refused() == []

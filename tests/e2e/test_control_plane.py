@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tools.control_plane.api import Answer, Api
 from tools.control_plane.plane import Access
-from tools.control_plane.recipe import SOURCES
+from tools.control_plane.recipe import RECIPE
 
 from .room import Room
 
 
 def test_it_is_of_the_pinned_version(api: Api) -> None:
-    pinned = {source.name: source.version for source in SOURCES}
+    pinned = {source.name: RECIPE.version(source) for source in RECIPE.sources}
 
     assert api.get("/version").granted()["gitVersion"] == pinned["kubernetes"]
 

@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 
+from tests.docs.page import Page
+
 from .installing import ROOT, install, python
-from .page import Page
 
 EXAMPLE = ROOT / "examples" / "moving-day"
-DOORS = ("resettle.framework", "resettle.model", "resettle.testing")
+DOORS = (
+    *("resettle.framework", "resettle.model", "resettle.testing"),
+    "resettle.testing.strategies",
+)
 
 
 @pytest.fixture(scope="module")

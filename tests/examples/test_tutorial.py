@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.page import Page, Shown
+
 from .installing import ROOT, install, python
-from .page import Page, Shown
 
 PAGE = Page(ROOT / "docs" / "write-a-plugin.md")
 OURS = ("python", "pytest", "resettle")
@@ -67,7 +68,7 @@ def test_the_page_shows_each_way_to_run_the_plugin() -> None:
 
 def test_what_the_page_quotes_of_the_script_stands_in_it() -> None:
     script = (ROOT / "examples" / "own_descheduler.py").read_text()
-    (quote,) = [it for it in PAGE.fragments if "DESCHEDULER.draw_plan" in it]
+    (quote,) = [it for it in PAGE.of_kind("python") if "DESCHEDULER.draw_plan" in it]
 
     missing = [line for line in quote.splitlines() if line.strip() not in script]
 

@@ -9,6 +9,7 @@ from typing import Any
 from resettle.explain.cycle import CycleAnswer, explain_cycle
 from resettle.explain.node import NodeAnswer, explain_node
 from resettle.explain.pod import PodAnswer, Word, explain_pod
+from resettle.explain.stage import Stage
 from resettle.framework import (
     Descheduler,
     Registry,
@@ -59,7 +60,7 @@ def about_pod(descheduler: Descheduler, world: World, key: str = "default/it") -
     snapshot = world.snapshot()
     pod = snapshot.pod(*key.split("/"))
     assert pod is not None
-    return explain_pod(descheduler, snapshot, pod)
+    return explain_pod(Stage(descheduler, snapshot), pod)
 
 
 def only_word(answer: PodAnswer) -> Word:
@@ -73,9 +74,9 @@ def about_node(descheduler: Descheduler, world: World, name: str) -> NodeAnswer:
     snapshot = world.snapshot()
     node = snapshot.fleet.get(name)
     assert node is not None
-    return explain_node(descheduler, snapshot, node)
+    return explain_node(Stage(descheduler, snapshot), node)
 
 
 def about_cycle(descheduler: Descheduler, world: World) -> CycleAnswer:
     """The answer about the whole cycle."""
-    return explain_cycle(descheduler, world.snapshot())
+    return explain_cycle(Stage(descheduler, world.snapshot()))

@@ -19,8 +19,8 @@ from tests.explain.varied import Varied, drawn_to, leader_and_follower, varied
 
 PODS_FOR_EACH_CODE = 9
 PODS_HELD_BACK = 20
-NOT_IN_THE_WAY = {"already-planned"}
-"""Such a pod moves, on another plugin's word."""
+NOT_IN_THE_WAY = {"already-planned", "declined"}
+"""The first moves on another plugin's word; of the second only a run can tell, and no plan."""
 
 
 class Asked:
@@ -43,7 +43,7 @@ class Asked:
 
     @cached_property
     def offered(self) -> Flips:
-        return flips(self.world.descheduler, self.world.snapshot, self.pod)
+        return flips(Stage(self.world.descheduler, self.world.snapshot), self.pod)
 
     def single_changes(self) -> Iterator[Change]:
         """Every value of every setting, whether or not it has to do with the refusals."""
@@ -87,7 +87,7 @@ def held_back_pods() -> tuple[Asked, ...]:
     found: list[Asked] = []
     for world in worlds():
         keys = [pod.key for pod in world.snapshot.pods]
-        watched = Watched(world.descheduler, world.snapshot, keys)
+        watched = Watched(Stage(world.descheduler, world.snapshot), keys)
         waiting = (
             pod
             for pod in world.snapshot.pods

@@ -10,6 +10,7 @@ from resettle.cli.answer_pod import headline, pod_text
 from resettle.cli.render import Paint
 from resettle.explain.node import explain_node
 from resettle.explain.pod import PodAnswer, answer_for, explain_pod
+from resettle.explain.stage import Stage
 from resettle.explain.watched import Watched
 from tests.parity.corpus import FILES, Case, cases
 
@@ -20,7 +21,7 @@ ONE_IN = 40
 
 def answers(case: Case) -> Iterator[PodAnswer]:
     snapshot = case.snapshot
-    watched = Watched(case.descheduler, snapshot, [pod.key for pod in snapshot.pods])
+    watched = Watched(Stage(case.descheduler, snapshot), [pod.key for pod in snapshot.pods])
     return (answer_for(watched, pod) for pod in snapshot.pods)
 
 
@@ -49,7 +50,7 @@ def test_a_refused_pod_is_told_what_would_move_it_or_what_is_in_the_way(file: st
     ]
     texts = {
         f"{case.id} {pod.key}": pod_text(
-            explain_pod(case.descheduler, case.snapshot, pod), PLAIN, 80
+            explain_pod(Stage(case.descheduler, case.snapshot), pod), PLAIN, 80
         )
         for case, pod in refused[::ONE_IN]
     }
@@ -63,7 +64,7 @@ def test_the_answer_about_a_node_accounts_for_each_of_its_pods(file: str) -> Non
     for case in list(cases(file))[::8]:
         snapshot = case.snapshot
         for node in snapshot.fleet:
-            answer = explain_node(case.descheduler, snapshot, node)
+            answer = explain_node(Stage(case.descheduler, snapshot), node)
             unwanted: dict[tuple[str, str], int] = {}
             for tally in answer.unwanted:
                 whose = (tally.profile, tally.plugin)

@@ -21,6 +21,7 @@ from resettle.framework import (
     Stopped,
 )
 from resettle.model.pod import Pod
+from resettle.model.readings import METRICS_API
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.model.snapshot import Snapshot
 from resettle.testing import World, cluster, node, pod
@@ -239,14 +240,23 @@ def profile_of(*plugins: Plugin, name: str = "it") -> Profile:
 
 
 def test_what_is_read_is_declared() -> None:
-    metered = sweeper(idle, "Metered", reads=lambda args: frozenset({"usage"}))
+    keeper = sweeper(idle, "Keeper", reads=lambda args: frozenset({"history"}))
     weather = sweeper(idle, "Weather", reads=lambda args: frozenset({"Forecast"}))
 
     assert Descheduler(profiles=()).reads == {"PodDisruptionBudget"}
-    assert Descheduler(profiles=(profile_of(metered), profile_of(weather))).reads == {
+    assert Descheduler(profiles=(profile_of(keeper), profile_of(weather))).reads == {
         "PodDisruptionBudget",
-        "usage",
+        "history",
         "Forecast",
+    }
+
+
+def test_what_is_measured_is_declared_once() -> None:
+    metered = sweeper(idle, "Metered", measures=lambda args: frozenset({METRICS_API}))
+
+    assert Descheduler(profiles=()).measures == frozenset()
+    assert Descheduler(profiles=(profile_of(metered), profile_of(metered, name="b"))).measures == {
+        METRICS_API
     }
 
 

@@ -1,155 +1,151 @@
-"""Bands: shares of what a node offers, limits around an average, and what a limit allows."""
+"""Bands: which nodes are under, within and over, and when nobody can tell."""
 
 from __future__ import annotations
 
 import pytest
 
-from resettle.load.bands import allowance, around, average, offered, shares, within
+from resettle.load.bands import FROM_MEAN, STATIC, Bands, Scale, banded, named_scale
 from resettle.model.node import Node
-from resettle.model.quantity import parse_quantity
 
-Amounts = dict[str, str]
-
-
-def nano(amounts: Amounts) -> dict[str, int]:
-    return {name: parse_quantity(text) for name, text in amounts.items()}
+METRIC = "MetricResource"
+TEN_OFF = named_scale("Low", [METRIC], from_mean=True)
+UP_ONLY = named_scale("AsymmetricLow", [METRIC], from_mean=True)
+MEDIUM = named_scale("Medium", [METRIC])
 
 
-@pytest.mark.parametrize(
-    ("allocatable", "capacity", "offer"),
-    [
-        pytest.param({"cpu": "3"}, {"cpu": "4"}, {"cpu": "3"}, id="allocatable counts"),
-        pytest.param({}, {"cpu": "4"}, {"cpu": "4"}, id="capacity where nothing is allocatable"),
-        pytest.param({}, {}, {}, id="a node that offers nothing"),
-    ],
-)
-def test_a_node_offers_what_it_allocates(
-    allocatable: Amounts, capacity: Amounts, offer: Amounts
-) -> None:
-    node = Node("n", {}, allocatable=nano(allocatable), capacity=nano(capacity))
+def nodes(*usage: float | None, cordoned: tuple[int, ...] = ()) -> dict[Node, float | None]:
+    """Nodes n0, n1, … with these shares; None for one that nobody has measured."""
+    return {Node(f"n{i}", {}, unschedulable=i in cordoned): share for i, share in enumerate(usage)}
 
-    assert offered(node) == nano(offer)
+
+def sorted_into(found: dict[Node, float | None], scale: Scale, **more: list[str]) -> Bands:
+    measured = {node: {METRIC: share} for node, share in found.items() if share is not None}
+    return banded(found, measured, scale, **more)
+
+
+def words(found: dict[Node, float | None], scale: Scale, **more: list[str]) -> list[str | None]:
+    bands = sorted_into(found, scale, **more)
+    return [bands.of(node) for node in found]
 
 
 @pytest.mark.parametrize(
-    ("used", "offer", "percent"),
+    ("found", "scale", "bands"),
     [
-        pytest.param({"cpu": "1"}, {"cpu": "4"}, {"cpu": 25.0}, id="a quarter"),
+        pytest.param(nodes(10, 50, 90), TEN_OFF, ["under", "within", "over"], id="ten off"),
+        pytest.param(nodes(10, 50, 90), UP_ONLY, ["under", "under", "over"], id="up only"),
+        pytest.param(nodes(10, 50, 90), MEDIUM, ["under", "within", "over"], id="static"),
         pytest.param(
-            {"cpu": "100u"}, {"cpu": "1"}, {"cpu": 0.1}, id="cpu rounds up to a thousandth"
+            nodes(10, 50, 90, cordoned=(0,)),
+            TEN_OFF,
+            ["within", "within", "over"],
+            id="a cordoned node is never under",
         ),
         pytest.param(
-            {"memory": "0.5"}, {"memory": "10"}, {"memory": 10.0}, id="others to a whole unit"
+            nodes(90, 10, 20, cordoned=(0,)), MEDIUM, ["over", "under", "under"], id="but over"
         ),
-        pytest.param({"cpu": "6"}, {"cpu": "4"}, {"cpu": 150.0}, id="over the offer"),
-        pytest.param({}, {"cpu": "4"}, {"cpu": 0.0}, id="nothing used"),
-        pytest.param({"cpu": "1"}, {"cpu": "0"}, {"cpu": 0.0}, id="an offer of nothing"),
-        pytest.param({"gpu": "1"}, {"cpu": "4"}, {"cpu": 0.0}, id="not on offer, so left out"),
-    ],
-)
-def test_a_share_is_percent_of_the_offer(
-    used: Amounts, offer: Amounts, percent: dict[str, float]
-) -> None:
-    measured = shares(nano(used), nano(offer), ["cpu", "memory", "gpu"])
-
-    assert measured == pytest.approx(percent)
-
-
-def test_only_the_resources_asked_for_are_measured() -> None:
-    assert shares({}, nano({"cpu": "4", "memory": "1Gi"}), ["memory"]) == {"memory": 0.0}
-
-
-@pytest.mark.parametrize(
-    ("measured", "limits", "inside"),
-    [
-        pytest.param({"cpu": 19.0}, {"cpu": 20}, True, id="below"),
-        pytest.param({"cpu": 20.0}, {"cpu": 20}, True, id="exactly at the limit"),
-        pytest.param({"cpu": 20.001}, {"cpu": 20}, False, id="just above"),
+        pytest.param(nodes(10, 10, 10), TEN_OFF, ["within"] * 3, id="all alike and empty"),
+        pytest.param(nodes(90, 90, 90), TEN_OFF, ["within"] * 3, id="all alike and full"),
+        pytest.param(nodes(95, 97, 99), TEN_OFF, ["within"] * 3, id="no line above 100"),
         pytest.param(
-            {"cpu": 10.0, "memory": 30.0}, {"cpu": 20, "memory": 20}, False, id="one above"
+            nodes(0, 0, 30),
+            named_scale("Medium", [METRIC], from_mean=True),
+            ["under", "under", "within"],
+            id="nor below 0",
         ),
+        pytest.param(nodes(90), MEDIUM, ["over"], id="the only node"),
+        pytest.param(nodes(36, 35, 0), UP_ONLY, ["over", "over", "under"], id="both above"),
+        pytest.param(nodes(20, 50), MEDIUM, ["under", "within"], id="on the lines"),
+        pytest.param(nodes(20.1, 50.1), MEDIUM, ["within", "over"], id="just above them"),
+        pytest.param(nodes(None, 50, 90), MEDIUM, ["unknown", "within", "over"], id="not measured"),
         pytest.param(
-            {"cpu": 10.0}, {"cpu": 20, "gpu": 0}, True, id="not on offer counts as unused"
+            nodes(0, None, 30, 90),
+            TEN_OFF,
+            ["under", "unknown", "under", "over"],
+            id="the mean is over the others",
         ),
-        pytest.param({"cpu": 90.0, "memory": 5.0}, {"memory": 20}, True, id="no limit, no matter"),
-        pytest.param({"cpu": 90.0}, {}, True, id="no limits at all"),
-        pytest.param({}, {"cpu": 0}, True, id="nothing measured"),
+        pytest.param(nodes(None, None), TEN_OFF, ["unknown"] * 2, id="nobody is measured"),
     ],
 )
-def test_a_node_is_within_limits_when_no_resource_is_above_its_own(
-    measured: dict[str, float], limits: dict[str, float], inside: bool
+def test_nodes_are_sorted_by_the_lines(
+    found: dict[Node, float | None], scale: Scale, bands: list[str]
 ) -> None:
-    assert within(measured, limits) is inside
+    assert words(found, scale) == bands
+
+
+def test_every_resource_must_be_low_for_under_and_one_is_enough_for_over() -> None:
+    scale = named_scale("Medium", ["cpu", "memory"])
+    low, mixed, high = Node("low", {}), Node("mixed", {}), Node("high", {})
+    measured = {
+        low: {"cpu": 10.0, "memory": 20.0},
+        mixed: {"cpu": 10.0, "memory": 30.0},
+        high: {"cpu": 10.0, "memory": 60.0},
+    }
+
+    bands = banded(measured, measured, scale)
+
+    assert (bands.under, bands.within, bands.over) == ([low], [mixed], [high])
+
+
+def test_nodes_that_may_take_pods_are_open_and_in_order() -> None:
+    found = nodes(30, 90, 10, 40, None, cordoned=(3,))
+
+    assert [node.name for node in sorted_into(found, MEDIUM).open] == ["n0", "n2"]
 
 
 @pytest.mark.parametrize(
-    ("name", "offer", "percent", "allowed"),
+    ("share", "before", "band"),
     [
-        pytest.param("cpu", "4", 50, "2", id="half of the cpu"),
-        pytest.param("cpu", "999m", 50, "499m", id="cpu is cut to a thousandth"),
-        pytest.param("pods", "9", 50, "4", id="others are cut to a whole unit"),
-        pytest.param("pods", "100", 29, "28", id="29% of 100 is 28 in floating point"),
-        pytest.param("pods", "10", 100, "10", id="all of it"),
-        pytest.param("pods", "10", 37.96, "3", id="a fraction of a percent"),
-        pytest.param("memory", "1000", 0, "0", id="nothing of it"),
+        pytest.param(55, [], "over", id="above the line"),
+        pytest.param(45, [], "within", id="below the line"),
+        pytest.param(45, ["n0"], "over", id="was over, and has not fallen far enough"),
+        pytest.param(40, ["n0"], "within", id="has fallen by the margin"),
+        pytest.param(15, ["n0"], "under", id="has fallen all the way"),
+        pytest.param(45, ["n1"], "within", id="it was another that was over"),
     ],
 )
-def test_a_limit_allows_its_part_of_the_offer(
-    name: str, offer: str, percent: float, allowed: str
+def test_a_node_that_was_over_stays_so_until_it_falls_by_the_margin(
+    share: float, before: list[str], band: str
 ) -> None:
-    assert allowance(name, nano({name: offer}), {name: percent}) == parse_quantity(allowed)
+    scale = Scale(low={METRIC: 20.0}, high={METRIC: 50.0}, margin=10.0)
+
+    assert words(nodes(share), scale, over_before=before) == [band]
+
+
+def test_a_node_nobody_asked_about_is_in_no_band() -> None:
+    assert sorted_into(nodes(10, 90), MEDIUM).of(Node("stranger", {})) is None
 
 
 @pytest.mark.parametrize(
-    ("name", "allowed"),
+    ("word", "from_mean", "pair"),
     [
-        pytest.param("memory", "3000", id="without a limit, all that is on offer"),
-        pytest.param("gpu", "0", id="not on offer, nothing"),
+        *((word, False, pair) for word, pair in STATIC.items()),
+        *((word, True, pair) for word, pair in FROM_MEAN.items()),
     ],
 )
-def test_where_no_limit_applies(name: str, allowed: str) -> None:
-    assert allowance(name, nano({"memory": "3000"}), {"gpu": 50}) == parse_quantity(allowed)
+def test_a_word_stands_for_the_same_pair_on_every_resource(
+    word: str, from_mean: bool, pair: tuple[float, float]
+) -> None:
+    scale = named_scale(word, ["cpu", "memory"], from_mean=from_mean)
+
+    assert (scale.low, scale.high) == (
+        {"cpu": pair[0], "memory": pair[0]},
+        {"cpu": pair[1], "memory": pair[1]},
+    )
+    assert scale.from_mean is from_mean
 
 
 @pytest.mark.parametrize(
-    ("rows", "mean"),
+    ("word", "from_mean", "low", "high"),
     [
-        pytest.param(
-            [{"cpu": 80.0}, {"cpu": 10.0}, {"cpu": 0.0}], {"cpu": 30.0}, id="all report it"
-        ),
-        pytest.param(
-            [{"cpu": 10.0, "gpu": 50.0}, {"cpu": 20.0}],
-            {"cpu": 15.0, "gpu": 50.0},
-            id="over those that report it",
-        ),
-        pytest.param([{"cpu": 10.0}], {"cpu": 10.0}, id="what nobody reports drops out"),
-        pytest.param([{}, {}], {}, id="nothing is reported"),
-        pytest.param([], {}, id="no nodes"),
-        pytest.param([{"cpu": 1.0, "memory": 7.0}], {"cpu": 1.0}, id="only what is asked for"),
+        ("Low", False, 10, 30),
+        ("High", False, 40, 70),
+        ("High", True, 30, 30),
+        ("AsymmetricHigh", True, 0, 30),
     ],
 )
-def test_the_average_is_over_the_nodes_that_offer_the_resource(
-    rows: list[dict[str, float]], mean: dict[str, float]
+def test_words_mean_what_operators_know_them_for(
+    word: str, from_mean: bool, low: float, high: float
 ) -> None:
-    assert average(rows, ["cpu", "gpu"]) == mean
+    scale = named_scale(word, [METRIC], from_mean=from_mean)
 
-
-@pytest.mark.parametrize(
-    ("mean", "deviation", "low", "high"),
-    [
-        pytest.param({"cpu": 30.0}, {"cpu": 5}, {"cpu": 25.0}, {"cpu": 35.0}, id="both sides"),
-        pytest.param({"cpu": 3.0}, {"cpu": 5}, {"cpu": 0.0}, {"cpu": 8.0}, id="not below 0"),
-        pytest.param({"cpu": 98.0}, {"cpu": 5}, {"cpu": 93.0}, {"cpu": 100.0}, id="not above 100"),
-        pytest.param({"cpu": 150.0}, {"cpu": 5}, {"cpu": 100.0}, {"cpu": 100.0}, id="overfull"),
-        pytest.param({"cpu": 30.0}, {}, {}, {}, id="without a deviation there is no limit"),
-        pytest.param({}, {"cpu": 5}, {}, {}, id="without an average there is none either"),
-    ],
-)
-def test_deviations_lie_around_the_average_and_between_0_and_100(
-    mean: dict[str, float],
-    deviation: dict[str, float],
-    low: dict[str, float],
-    high: dict[str, float],
-) -> None:
-    assert around(mean, deviation, -1) == low
-    assert around(mean, deviation, +1) == high
+    assert (scale.low[METRIC], scale.high[METRIC]) == (low, high)

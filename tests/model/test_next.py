@@ -16,9 +16,10 @@ from resettle.framework import Descheduler
 from resettle.model import Change, Changes, Snapshot
 from resettle.model.decode import Decoder
 from resettle.testing import NOW
+from resettle.testing.chance.clusters import cluster_of
 from resettle.testing.objects import Object
 from tests.test_properties import descheduler
-from tests.worlds import Case, cases, cluster_of
+from tests.worlds import Case, cases
 
 
 def taken(objects: list[Object], decoder: Decoder, hours: int) -> Snapshot:
@@ -97,8 +98,9 @@ def test_the_next_snapshot_equals_one_made_from_scratch(case: Case, seed: int, s
     snapshot = taken(objects, decoder, 0)
     planner.draw_plan(snapshot)
     for step in range(1, steps + 1):
-        other = cluster_of(dice, nodes=dice.randint(1, 7), pods=dice.randint(0, 30), budgets=3)
-        later = mixed(dice, objects, other)
+        pods = range(dice.randint(0, 30))
+        other = cluster_of(dice, nodes=dice.randint(1, 7), pods=pods, budgets=3)
+        later = mixed(dice, objects, other.objects)
         scratch = taken(later, decoder, step)
         before = shape(snapshot)
 
@@ -107,13 +109,15 @@ def test_the_next_snapshot_equals_one_made_from_scratch(case: Case, seed: int, s
         assert shape(following) == shape(scratch)
         assert plan_json(planner.draw_plan(following)) == plan_json(planner.draw_plan(scratch))
         assert shape(snapshot) == before, "the earlier snapshot stays as it was"
+        again = snapshot.next(following.since(snapshot))
+        assert shape(again) == shape(following)
+        assert following.since(again) == Changes(at=following.taken_at)
         snapshot, objects = following, later
 
 
 def test_what_did_not_change_is_shared() -> None:
-    dice, decoder = Random(7), Decoder()
-    objects = cluster_of(dice, nodes=5, pods=40, budgets=2)
-    snapshot = taken(objects, decoder, 0)
+    world = cluster_of(Random(7), nodes=5, pods=range(40), budgets=2)
+    snapshot = taken(world.objects, Decoder(), 0)
     (first, *_) = snapshot.pods
 
     following = snapshot.next(

@@ -9,8 +9,9 @@ from random import Random
 import pytest
 
 from resettle.framework.plan import Move, Plan
+from resettle.load.usage import Requests
 from resettle.model import Snapshot
-from resettle.plugins.low_node_utilization import Args, Bands, usage_for
+from resettle.plugins.low_node_utilization import Args, bands_of
 from resettle.plugins.remove_duplicates import owner_keys
 from resettle.testing import World
 
@@ -53,7 +54,7 @@ def over_target(objects: list[Object]) -> int:
     given = STRATEGIES["LowNodeUtilization"][1]
     args = Args(thresholds=given["thresholds"], target_thresholds=given["targetThresholds"])
     snapshot = read(objects)
-    bands = Bands(args, snapshot.nodes, usage_for(args, snapshot))
+    bands = bands_of(args, snapshot, Requests(snapshot))
     return sum(snapshot.requested(node).get("pods", 0) for node in bands.over)
 
 

@@ -20,7 +20,7 @@ from resettle.plugins import (
     remove_pods_violating_node_taints,
     remove_pods_violating_topology_spread_constraint,
 )
-from resettle.testing import World, cluster, node, plan, plan_policy, pod, spread
+from resettle.testing import World, cluster, node, plan, plan_policy, pod, query_answer, spread
 from tests.plugins.improved import NO_LIMITS, NO_MINIMUM
 
 LIFE = pod_life_time.PLUGIN
@@ -50,6 +50,9 @@ class Habit(NamedTuple):
     """Who goes while the habit is kept."""
     dropped: set[str]
     evictor: Mapping[str, Any] = {}
+    policy: Mapping[str, Any] = {}
+    fails: bool = False
+    """Whether the plugin fails while the habit is kept."""
 
 
 def spread_pod(name: str, **more: Any) -> dict[str, Any]:
@@ -217,6 +220,39 @@ HABITS = [
         dropped={"training"},
     ),
     Habit(
+        "figures_judged_together",
+        IMPROVED,
+        LOW,
+        {
+            "thresholds": {"MetricResource": 20},
+            "targetThresholds": {"MetricResource": 50},
+            "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": "busy"}},
+        },
+        cluster(
+            node("n1").holding(pod("a", cpu="1"), pod("agent", cpu="2", owner="DaemonSet/agent")),
+            node("n2"),
+            node("n3").holding(pod("b", cpu="3")),
+            query_answer("busy", {"n1": 0.9, "n2": 0.1}),
+        ),
+        kept=set(),
+        dropped={"a"},
+        policy={"metricsProviders": [{"source": "Prometheus", "prometheus": {"url": "http://p"}}]},
+        fails=True,
+    ),
+    Habit(
+        "control_plane_balanced",
+        IMPROVED,
+        LOW,
+        HALF_FULL,
+        cluster(
+            node("n1").holding(pod("a", cpu="2500m")),
+            node("n2").holding(pod("b", cpu="1200m")),
+            node("boss", cpu="16", labels={"node-role.kubernetes.io/control-plane": ""}),
+        ),
+        kept={"a"},
+        dropped=set(),
+    ),
+    Habit(
         "preference_beyond_reach",
         IMPROVED,
         AFFINITY,
@@ -298,12 +334,12 @@ def goes(habit: Habit, *, kept: bool) -> list[str]:
         habit.plugin,
         habit.world,
         evictor={**NO_MINIMUM, **habit.evictor} if improved else habit.evictor,
-        policy=NO_LIMITS if improved else None,
+        policy={**habit.policy, **(NO_LIMITS if improved else {})},
         api_version="resettle/v1" if improved else "descheduler/v1alpha2",
         semantics=semantics,
         **habit.args,
     )
-    assert planned.errors == []
+    assert bool(planned.errors) is (kept and habit.fails)
     return planned.evicts
 
 

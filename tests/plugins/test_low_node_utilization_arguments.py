@@ -8,7 +8,9 @@ import pytest
 
 from resettle.errors import PolicyError
 from resettle.framework import default_registry
-from resettle.plugins.low_node_utilization import PLUGIN, Args, MetricsUtilization
+from resettle.load.measuring import MetricsUtilization
+from resettle.model.readings import SMOOTHED
+from resettle.plugins.low_node_utilization import PLUGIN, Args
 from resettle.testing import NodeBuilder, World, cluster, node, plan, pod
 from resettle.testing.objects import Object
 
@@ -194,24 +196,9 @@ def test_the_reason_names_what_is_above_its_target() -> None:
     assert move.reason == "over is at 60% cpu (target 50%)"
 
 
-@pytest.mark.parametrize(
-    "metrics",
-    [
-        pytest.param({"metricsServer": True}, id="the older switch"),
-        pytest.param({"source": "KubernetesMetrics"}, id="by name"),
-    ],
-)
-def test_without_the_figures_it_decides_nothing(metrics: dict[str, Any]) -> None:
-    planned = plan(PLUGIN, over_and_under(), **CPU, metricsUtilization=metrics)
-
-    assert planned.evicts == []
-    assert len(planned.errors) == 1
-    assert "no usage from KubernetesMetrics" in planned.errors[0]
-
-
 def test_it_reads_usage_only_where_requests_do_not_count() -> None:
-    assert PLUGIN.reads(Args()) == frozenset()
-    assert PLUGIN.reads(Args(metrics_utilization=MetricsUtilization())) == {"usage"}
+    assert PLUGIN.measures(Args()) == frozenset()
+    assert PLUGIN.measures(Args(metrics_utilization=MetricsUtilization())) == {SMOOTHED}
     assert default_registry()[PLUGIN.name] is PLUGIN
 
 

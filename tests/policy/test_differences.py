@@ -91,7 +91,12 @@ def test_where_nothing_is_left_unsaid_only_what_touches_every_policy_is_told() -
         pytest.param(
             "LowNodeUtilization",
             None,
-            {"moves_without_gain", "tolerations_counted", "bystanders_moved"},
+            {
+                "moves_without_gain",
+                "tolerations_counted",
+                "bystanders_moved",
+                "control_plane_balanced",
+            },
             id="LowNodeUtilization",
         ),
         pytest.param(

@@ -130,3 +130,15 @@ def test_an_unknown_source_is_a_warning_for_the_original_and_a_mistake_for_ours(
 
 def test_limits_of_zero_are_limits() -> None:
     assert load(document("maxNoOfPodsToEvictPerNode: 0")).limits.node == 0
+
+
+def test_files_for_prometheus_are_ours_and_a_token_comes_from_one_place() -> None:
+    reference = "authToken: {secretReference: {name: t, namespace: ns}}"
+    head = "metricsProviders: [{source: Prometheus, prometheus: {url: 'https://p'"
+    files = f"{head}, caFile: /ca.pem, tokenFile: /token}}}}]"
+    both = f"{head}, tokenFile: /token, {reference}}}}}]"
+
+    assert errors(IMPROVED_HEAD + files) == []
+    assert len(errors(HEAD + files)) == 2
+    (told,) = errors(IMPROVED_HEAD + both)
+    assert "both `authToken` and `tokenFile` are set; keep one of the two" in told

@@ -118,6 +118,7 @@ def test_a_good_policy_comes_back_complete() -> None:
         "balance": ("LowNodeUtilization",),
         "filter": ("DefaultEvictor",),
         "preevictionfilter": ("DefaultEvictor",),
+        "evict": (),
     }
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resettle import testing
+from resettle.testing import strategies
 from resettle.testing.pocket.kinds import BUILT_IN
 from tests.conformance.checks import listed
 
@@ -20,7 +22,8 @@ SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 def defined_in(snippet: str) -> dict[str, Any]:
     """The test functions that a snippet defines."""
     found: dict[str, Any] = {"__name__": "snippet"}
-    exec(compile(snippet, "docs/testing.md", "exec"), found)
+    # A name that is no file's: Hypothesis reads the source of what it runs, and a page is none.
+    exec(compile(snippet, "<docs/testing.md>", "exec"), found)
     return {name: it for name, it in found.items() if name.startswith("test_")}
 
 
@@ -55,9 +58,18 @@ def test_what_a_snippet_needs_is_promised(name: str) -> None:
     assert any(re.search(rf"\b{name}\b", it) for it in SNIPPETS)
 
 
-def test_every_part_of_a_fault_is_explained() -> None:
-    (section,) = re.findall(r"^### Faults\n(.*?)\n### ", PAGE, re.M | re.S)
-    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    told = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+def explained(table: str) -> list[str]:
+    """What stands in backticks in the first column of the table with this head."""
+    (rows,) = re.findall(rf"^\| {re.escape(table)} \|.*\n\|---.*\n((?:\|.*\n)+)", PAGE, re.M)
+    return [name for row in rows.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
 
-    assert told == set(testing.Fault.__struct_fields__)
+
+def test_every_part_of_a_fault_is_explained() -> None:
+    assert sorted(explained("of a fault")) == sorted(testing.Fault.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", strategies.__all__)
+def test_every_argument_of_a_strategy_is_explained(name: str) -> None:
+    arguments = signature(getattr(strategies, name)).parameters
+
+    assert explained(f"of `{name}`") == list(arguments)

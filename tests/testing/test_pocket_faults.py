@@ -86,6 +86,17 @@ def test_an_answer_can_be_late() -> None:
     assert time.monotonic() - began >= 0.2
 
 
+def test_an_answer_can_be_held_back_when_all_is_done() -> None:
+    held = Fault(path="*/eviction", hold_seconds=0.2)
+    with PocketServer(OBJECTS, faults=[held]) as pocket:
+        done_at: list[float] = []
+        pocket.store.subscribe("Pod", lambda _: done_at.append(time.monotonic()))
+        reply = client_of(pocket).post(f"{DEFAULT_PODS}/a/eviction", eviction("a"))
+
+    assert reply.code == 201
+    assert time.monotonic() - done_at[0] >= 0.2
+
+
 def test_a_body_can_trickle() -> None:
     with PocketServer(OBJECTS) as pocket:
         client = client_of(pocket)
@@ -98,6 +109,74 @@ def test_a_body_can_trickle() -> None:
 
     assert slow == whole
     assert took >= 0.15
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "wait"),
+    [
+        pytest.param(Fault(body=b"<html>"), 200, None, id="as if all were well"),
+        pytest.param(Fault(body=b"<html>", status=502), 502, None, id="with a code"),
+        pytest.param(
+            Fault(body=b"<html>", status=503, retry_after_seconds=2), 503, "2", id="and a wait"
+        ),
+    ],
+)
+def test_an_answer_can_be_anything_at_all(fault: Fault, code: int, wait: str | None) -> None:
+    with PocketServer(OBJECTS, faults=[fault]) as pocket:
+        client = client_of(pocket)
+        struck, fine = client.get(PODS), client.get(PODS)
+
+    assert (struck.code, struck.body, struck.headers.get("retry-after")) == (code, "<html>", wait)
+    assert _names(fine.body) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        pytest.param({}, ["p0", "p1"], id="less than all"),
+        pytest.param({"limit": 3}, ["p0", "p1"], id="less than asked for"),
+        pytest.param({"limit": 1}, ["p0"], id="as asked for, if that is less"),
+    ],
+)
+def test_a_list_can_come_in_small_pages(asked: dict[str, int], names: list[str]) -> None:
+    pods = [pod(f"p{i}") for i in range(4)]
+    with PocketServer(pods, faults=[Fault(largest_page=2)]) as pocket:
+        client = client_of(pocket)
+        page = client.get(PODS, **asked)
+        rest = client.get(PODS, **{"continue": page.body["metadata"]["continue"]})
+
+    assert page.names == names
+    assert page.names + rest.names == ["p0", "p1", "p2", "p3"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Fault(cut_after_bytes=0), id="before it begins"),
+        pytest.param(Fault(cut_after_bytes=20), id="in its middle"),
+        pytest.param(Fault(cut_after_bytes=20, status=500), id="a refusal too"),
+        pytest.param(Fault(cut_after_bytes=20, bytes_per_second=4000), id="slowly"),
+    ],
+)
+def test_a_body_can_be_cut_short(fault: Fault) -> None:
+    with PocketServer(OBJECTS, faults=[fault]) as pocket:
+        connection = http.client.HTTPConnection(pocket.url.removeprefix("http://"))
+        connection.request("GET", PODS)
+        answer = connection.getresponse()
+        with pytest.raises(http.client.IncompleteRead) as met:
+            answer.read()
+        connection.close()
+
+        assert len(met.value.partial) == fault.cut_after_bytes
+        assert client_of(pocket).get(PODS).code == 200
+
+
+def test_a_fault_is_about_paths_below_the_prefix() -> None:
+    with PocketServer(OBJECTS, prefix="/k8s/c1", faults=[Fault(path=PODS, status=500)]) as pocket:
+        client = client_of(pocket)
+        codes = [client.get(f"/k8s/c1{PODS}").code for _ in range(2)]
+
+    assert codes == [500, 200]
 
 
 def test_a_connection_can_end_without_an_answer() -> None:
@@ -119,6 +198,18 @@ def test_a_watch_can_break_off_after_some_events() -> None:
 
     assert told == [f"p{i:04}" for i in range(1500)]
     assert len(again) == 2000
+
+
+def test_a_watch_can_begin_with_any_line_and_tell_everything_twice() -> None:
+    said = '{"type":"ERROR","object":{"metadata":{"name":"not today"}}}'
+    with PocketServer(OBJECTS) as pocket:
+        pocket.faults.add(
+            Fault(verbs=("watch",), begins_with=said, twice=True, drop_after_events=5)
+        )
+        with client_of(pocket).watch(PODS) as events:
+            told = [(event.type, event.name) for event in events]
+
+    assert told == [("ERROR", "not today"), *[("ADDED", it) for it in ("a", "a", "b", "b")]]
 
 
 def test_open_watches_can_be_dropped_and_their_bodies_are_not_whole() -> None:

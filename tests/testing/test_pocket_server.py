@@ -26,6 +26,7 @@ from resettle.testing import (
 )
 from resettle.testing.pocket.ledger import Ledger
 from resettle.testing.pocket.store import Store
+from tests.conformance.client import Client
 
 from .asking import DEFAULT_PODS, PODS, certified, client_of, eviction
 
@@ -59,6 +60,54 @@ def test_resettle_sees_the_world_that_was_built(tmp_path: Path) -> None:
     assert repr(live.pods) == repr(built.pods)
     assert repr(live.nodes) == repr(built.nodes)
     assert {asked.token for asked in pocket.asked} == {"t0ken"}
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        pytest.param(f"/k8s/c1{PODS}", 200, id="a list below it"),
+        pytest.param("/k8s/c1/api/v1", 200, id="discovery too"),
+        pytest.param("/k8s/c1/readyz", 200, id="and health"),
+        pytest.param(PODS, 404, id="nothing outside of it"),
+        pytest.param(f"/k8s/c10{PODS}", 404, id="nor beside it"),
+    ],
+)
+def test_a_server_can_be_below_a_path(path: str, code: int) -> None:
+    with PocketServer(WORLD.objects, prefix="/k8s/c1/") as pocket:
+        reply = client_of(pocket).get(path)
+
+        assert reply.code == code
+        assert pocket.url.endswith("/k8s/c1")
+        assert [it.path for it in pocket.asked] == [path]
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [
+        pytest.param("Bearer t0ken", 200, id="a bearer of the token"),
+        pytest.param("Bearer other", 401, id="of another"),
+        pytest.param("t0ken", 401, id="the token without its scheme"),
+        pytest.param("Basic t0ken", 401, id="another scheme"),
+    ],
+)
+def test_a_token_counts_when_its_bearer_shows_it(header: str, code: int) -> None:
+    with PocketServer(token="t0ken") as pocket:
+        client = Client(pocket.url, {"Authorization": header})
+
+        assert client.get(PODS).code == code
+
+
+def test_requests_of_one_connection_have_one_client() -> None:
+    with PocketServer() as pocket:
+        connection = http.client.HTTPConnection(pocket.url.removeprefix("http://"))
+        for _ in range(2):
+            connection.request("GET", PODS)
+            connection.getresponse().read()
+        client_of(pocket).get(PODS)
+        connection.close()
+        first, second, third = (it.client for it in pocket.asked)
+
+    assert first == second != third
 
 
 def test_a_server_lives_on_a_running_loop_as_well() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tools.control_plane import run
-from tools.control_plane.build import NOT_HERE, Missing, built
-from tools.control_plane.recipe import SOURCES, key
+from tools.control_plane.build import built
+from tools.control_plane.recipe import RECIPE
+from tools.go_programs.build import NOT_HERE, Missing
 
 
 def _go(folder: Path, *says: str) -> None:
@@ -61,12 +62,13 @@ def test_the_run_ends_with_a_status_of_its_own_if_something_is_missing(
 
 
 def test_what_is_built_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [name for source in SOURCES for name in source.packages]
-    (tmp_path / key()).mkdir()
+    names = [name for source in RECIPE.sources for name in source.packages]
+    kept = tmp_path / RECIPE.key
+    kept.mkdir()
     for name in names:
-        (tmp_path / key() / name).touch()
+        (kept / name).touch()
     monkeypatch.setenv("PATH", "")
 
     programs = built(tmp_path)
 
-    assert [programs[name] for name in names] == [tmp_path / key() / name for name in names]
+    assert [programs[name] for name in names] == [kept / name for name in names]

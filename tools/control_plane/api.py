@@ -47,13 +47,25 @@ class Declined(Exception):
 
 
 class Api:
-    """An API server, spoken to with one token."""
+    """An API server, spoken to with one token; `acting_as` is a user and a group to pass for."""
 
-    def __init__(self, url: str, token: str, ca: Path, *, timeout: float = 30) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        ca: Path,
+        *,
+        timeout: float = 30,
+        acting_as: tuple[str, str] | None = None,
+    ) -> None:
         self.url, self.token, self.ca = url, token, ca
         self._address = urlsplit(url).netloc
         self._tls = ssl.create_default_context(cafile=str(ca))
         self._timeout = timeout
+        self._always = {"Authorization": f"Bearer {token}"}
+        if acting_as is not None:
+            user, group = acting_as
+            self._always |= {"Impersonate-User": user, "Impersonate-Group": group}
         self._mine = local()
         self._lines: list[http.client.HTTPSConnection] = []
 
@@ -100,11 +112,11 @@ class Api:
         content_type: str = "application/json",
     ) -> Answer:
         """The answer to one request; once more if an idle connection had been closed."""
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
+        headers = {**self._always, "Content-Type": content_type}
         text = None if body is None else json.dumps(body).encode()
         try:
             return self._exchange(method, path, text, headers)
-        except (http.client.HTTPException, ConnectionError):
+        except (http.client.HTTPException, ConnectionError, ssl.SSLError):
             self._mine.connection.close()
             return self._exchange(method, path, text, headers)
 

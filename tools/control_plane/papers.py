@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from datetime import UTC, datetime
 from pathlib import Path
 
 import trustme
@@ -11,6 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 ADMIN = "admin"
+LONG_AGO = datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
 QUIET = "quiet"
 """May do what the admin may and leaves no trace in the audit log: for building worlds."""
 USERS = {
@@ -22,6 +24,10 @@ USERS = {
 }
 """Who may come in with a token, and the group that each is in."""
 
+VISITORS = ["system:serviceaccount:kube-system:descheduler-sa"]
+"""Accounts among those of the control plane whose doings are noted all the same."""
+EVICTIONS = {"group": "", "resources": ["pods/eviction"]}
+
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -29,7 +35,11 @@ AUDIT_POLICY = {
     "rules": [
         {"level": "None", "users": [name for name in USERS if name != ADMIN]},
         {"level": "None", "users": ["system:apiserver", "system:anonymous"]},
+        {"level": "Request", "users": VISITORS, "resources": [EVICTIONS]},
+        {"level": "Metadata", "users": VISITORS},
         {"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]},
+        # What an eviction asks for names the pod by its uid, and the log shall too.
+        {"level": "Request", "resources": [EVICTIONS]},
         {"level": "Metadata"},
     ],
 }
@@ -43,6 +53,8 @@ class Papers:
         self.ca = folder / "ca.pem"
         self.certificate, self.key = folder / "server.pem", folder / "server.key"
         self.account_key, self.account_public = folder / "accounts.key", folder / "accounts.pub"
+        self.expired = folder / "expired.pem"
+        """A client certificate of the admin that was good once, and its key."""
         self.tokens = folder / "tokens.csv"
         self.audit_policy = folder / "audit-policy.json"
 
@@ -64,6 +76,8 @@ class Papers:
         authority.cert_pem.write_to_path(self.ca)
         served = authority.issue_cert("127.0.0.1", "localhost")
         served.private_key_pem.write_to_path(self.key)
+        past = authority.issue_cert("nobody.example", common_name=ADMIN, not_after=LONG_AGO)
+        past.private_key_and_cert_chain_pem.write_to_path(self.expired)
         self.certificate.write_bytes(b"".join(it.bytes() for it in served.cert_chain_pems))
         self._write_account_keys()
         rows = [

@@ -11,11 +11,11 @@ ready as the test says, and a claim as bound. KWOK runs the pods of nodes annota
 
 from __future__ import annotations
 
+import http.client
 import shutil
 import ssl
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -23,9 +23,9 @@ from pathlib import Path
 from types import TracebackType
 
 from tools.control_plane.api import Api
-from tools.control_plane.build import Programs
 from tools.control_plane.papers import ADMIN, QUIET, Papers
 from tools.control_plane.processes import Crew, Process, free_ports
+from tools.go_programs.build import Programs
 
 PATIENCE_SECONDS = 120
 GATES = "TaintTolerationComparisonOperators=true"
@@ -38,6 +38,8 @@ NOT_RUN = (
 )
 NOT_ADMITTING = ("TaintNodesByCondition", "StorageObjectInUseProtection")
 """A new node has no taint but its own, and a volume that is deleted is gone."""
+UNHELD = {"kube_api_qps": 500, "kube_api_burst": 1000}
+"""Requests a second that are more than any suite causes: nobody here waits for a turn to ask."""
 STAGES = Path(__file__).parent / "stages.yaml"
 MANAGED = {"kwok.x-k8s.io/node": "fake"}
 """The annotation of nodes whose kubelet KWOK plays."""
@@ -105,6 +107,15 @@ class ControlPlane(Access):
         """Stops everything."""
         self._end()
 
+    def part(self, name: str) -> Process:
+        """One of its programs, to be killed, restarted or paused."""
+        return self._crew.member(name)
+
+    def await_api(self) -> None:
+        """Returns once the API server is ready, after a fault for one."""
+        with self.api(QUIET) as api:
+            self._await("kube-apiserver", lambda: api.get("/readyz").fine)
+
     def _end(self) -> None:
         self._crew.close()
         shutil.rmtree(self.folder / "etcd", ignore_errors=True)
@@ -142,6 +153,8 @@ class ControlPlane(Access):
             initial_advertise_peer_urls=others,
             initial_cluster=f"default={others}",
             unsafe_no_fsync="true",
+            # As clusters do it: else a kind that never changes gets bookmarks that stand still.
+            watch_progress_notify_interval="5s",
             log_level="warn",
         )
 
@@ -157,6 +170,7 @@ class ControlPlane(Access):
             tls_cert_file=papers.certificate,
             tls_private_key_file=papers.key,
             token_auth_file=papers.tokens,
+            client_ca_file=papers.ca,
             authorization_mode="Node,RBAC",
             service_account_issuer="https://kubernetes.default.svc",
             service_account_key_file=papers.account_public,
@@ -182,6 +196,7 @@ class ControlPlane(Access):
             secure_port=port,
             tls_cert_file=papers.certificate,
             tls_private_key_file=papers.key,
+            **UNHELD,
         )
 
     def _start_kwok(self, port: int) -> None:
@@ -210,7 +225,7 @@ class ControlPlane(Access):
             try:
                 if ready():
                     return
-            except (OSError, urllib.error.URLError):
+            except (OSError, http.client.HTTPException):
                 pass
             time.sleep(0.1)
         raise NotReady(f"{name} is not ready after {PATIENCE_SECONDS} s; its log is in {self.logs}")
@@ -234,7 +249,7 @@ def start_scheduler(
         "tls_cert_file": papers.certificate,
         "tls_private_key_file": papers.key,
         "feature_gates": GATES,
-        **({"config": config} if config else {"kubeconfig": way_in}),
+        **({"config": config} if config else {"kubeconfig": way_in, **UNHELD}),
     }
     return crew.start(name, [programs["kube-scheduler"], *as_flags(flags)])
 

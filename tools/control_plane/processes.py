@@ -7,8 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 PATIENCE_SECONDS = 10
@@ -24,10 +24,15 @@ class Process:
 
     def __init__(self, name: str, command: Sequence[str | Path], log: Path) -> None:
         self.name, self.log = name, log
-        with log.open("wb") as out:
+        self._command = list(map(str, command))
+        log.unlink(missing_ok=True)
+        self._child = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as out:
             # A session of its own: Ctrl-C reaches the runner alone, which then stops them in order.
-            self._child = subprocess.Popen(
-                list(map(str, command)),
+            return subprocess.Popen(
+                self._command,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -45,6 +50,25 @@ class Process:
         if (code := self._child.poll()) is not None:
             last = "\n".join(f"    {line}" for line in _tail(self.log))
             raise Stopped(f"{self.name} ended with status {code}; {self.log} ends with\n{last}")
+
+    def kill(self) -> None:
+        """Ends it in the middle of whatever it does."""
+        self._child.kill()
+        self._child.wait()
+
+    def restart(self) -> None:
+        """Starts it again as it was started before; its log goes on."""
+        self.stop()
+        self._child = self._started()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Has it stand still while the block lasts."""
+        self._child.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._child.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """Asks it to end, and insists after a while."""
@@ -71,6 +95,10 @@ class Crew(ExitStack):
         self.members.append(process)
         self.callback(process.stop)
         return process
+
+    def member(self, name: str) -> Process:
+        """The one of this name."""
+        return next(it for it in self.members if it.name == name)
 
     def check(self) -> None:
         """Raises if one of them is not running any more."""

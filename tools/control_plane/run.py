@@ -3,8 +3,9 @@
     python -m tools.control_plane.run [what pytest is to be told]
 
 Builds the control plane if need be, starts it, tells the suites where it is, and stops it, however
-they end. Exit status: pytest's own; 10 if something is missing here and nothing was run; 11 if the
-control plane did not come up.
+they end. If no test is named, all suites are dealt out to two control planes. Exit status: pytest's
+own, or 1 if any suite failed; 10 if something is missing here and nothing was run; 11 if a control
+plane did not come up.
 """
 
 from __future__ import annotations
@@ -14,28 +15,31 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
-from tools.control_plane.build import NOT_HERE, Missing, built
+from tools.control_plane.build import built
+from tools.control_plane.dealing import NO_TESTS, Deal
 from tools.control_plane.plane import ControlPlane, NotReady
 from tools.control_plane.processes import Stopped
+from tools.go_programs.build import NOT_HERE, Missing, Programs
 
 ROOT = Path(__file__).parents[2]
 SUITES = ("tests/e2e", "tests/conformance")
+PLANES = 2
 NOT_STARTED = 11
-"""The exit status that says everything was there and the control plane did not come up."""
+"""The exit status that says everything was there and a control plane did not come up."""
 
 
 def main(words: list[str]) -> int:
     """How the suites ended."""
     try:
         programs = built()
-        began = time.monotonic()
-        with ControlPlane(programs) as plane:
-            _say(f"control plane ready after {time.monotonic() - began:.0f} s at {plane.url}")
-            _say(f"logs: {plane.folder}")
-            return _tested(plane, words)
+        chosen = any((ROOT / word.partition("::")[0]).exists() for word in words)
+        with ExitStack() as stack:
+            planes = [_started(programs, stack) for _ in range(1 if chosen else PLANES)]
+            return _tested(planes[0], words) if chosen else _dealt(planes, words)
     except Missing as missing:
         _say(f"error: {missing}")
         _say("nothing was tested end to end; `make test` needs none of this")
@@ -45,12 +49,33 @@ def main(words: list[str]) -> int:
         return NOT_STARTED
 
 
+def _started(programs: Programs, stack: ExitStack) -> ControlPlane:
+    began = time.monotonic()
+    plane = stack.enter_context(ControlPlane(programs))
+    _say(f"control plane ready after {time.monotonic() - began:.0f} s at {plane.url}")
+    _say(f"logs: {plane.folder}")
+    return plane
+
+
 def _tested(plane: ControlPlane, words: list[str]) -> int:
-    suites = [name for name in SUITES if (ROOT / name).exists()]
-    chosen = any((ROOT / word.partition("::")[0]).exists() for word in words)
-    command = [sys.executable, "-m", "pytest", *words, *(() if chosen else suites)]
+    """How the tests ended that were named."""
+    command = [sys.executable, "-m", "pytest", *words]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **plane.environment}, check=False)
     return done.returncode
+
+
+def _dealt(planes: list[ControlPlane], words: list[str]) -> int:
+    """How all of them ended."""
+    files = sorted(file for name in SUITES for file in (ROOT / name).rglob("test_*.py"))
+    deal = Deal(files, words, ROOT)
+    deal.play([plane.environment for plane in planes])
+    for file in deal.failed:
+        print(f"failed: {file.relative_to(ROOT)}")
+    wrong = deal.counts["failed"] + deal.counts["error"]
+    print(f"{deal.counts['passed']} passed, {wrong} failed, {deal.counts['skipped']} skipped")
+    if deal.failed:
+        return 1
+    return 0 if deal.counts["passed"] else NO_TESTS
 
 
 def _leave(signum: int, frame: FrameType | None) -> None:

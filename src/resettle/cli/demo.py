@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from resettle.cli.policy import print_warnings, read_text, shown_name
+from resettle.cli.policy import print_warnings
 from resettle.errors import InputError
+from resettle.texts import read_text, shown_name
 
 if TYPE_CHECKING:
     from resettle.framework.descheduler import Descheduler

@@ -8,10 +8,11 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from resettle.cli.reading import Reading, add_sources, read
-from resettle.cli.stopwatch import Stopwatch
+from resettle.cli.reading import add_sources, read
+from resettle.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
+    from resettle.explain.stage import Stage
     from resettle.framework.plan import Plan
 
 _EXAMPLE = """\
@@ -19,6 +20,7 @@ examples:
   $ resettle explain pod shop/cart-1 --cluster cluster.json --policy policy.yaml
   $ resettle explain node node-3 --policy policy.yaml
   $ resettle explain cycle --cluster dumps/ --policy policy.yaml -o json
+  $ resettle explain pod shop/cart-1 --record /var/lib/resettle
 
 exit codes:
   0 here is the answer; 1 it could not be found, or a plugin failed;
@@ -66,7 +68,7 @@ def _command(
         words.partition(" ")[0],
         help=summary,
         description=summary,
-        usage=f"resettle explain {words} --policy FILE [options]",
+        usage=f"resettle explain {words} (--policy FILE | --record DIR) [options]",
     )
 
 
@@ -84,13 +86,13 @@ def run_pod(arguments: argparse.Namespace) -> int:
     from resettle.explain.missing import no_such_pod
     from resettle.explain.pod import explain_pod
 
-    descheduler, snapshot = _reading(arguments)
-    pod = snapshot.pod(*arguments.pod)
+    stage = _stage(arguments, arguments.pod)
+    pod = stage.snapshot.pod(*arguments.pod)
     if pod is None:
-        raise no_such_pod(snapshot, *arguments.pod)
-    answer = explain_pod(descheduler, snapshot, pod)
+        raise no_such_pod(stage.snapshot, *arguments.pod)
+    answer = explain_pod(stage, pod)
     if arguments.output == "json":
-        _print_json(pod_document(answer, snapshot))
+        _print_json(pod_document(answer, stage.snapshot))
     else:
         _print_text(pod_text, answer)
     return _ended(answer.plan)
@@ -102,11 +104,11 @@ def run_node(arguments: argparse.Namespace) -> int:
     from resettle.explain.missing import no_such_node
     from resettle.explain.node import explain_node
 
-    descheduler, snapshot = _reading(arguments)
-    node = snapshot.fleet.get(arguments.node)
+    stage = _stage(arguments)
+    node = stage.snapshot.fleet.get(arguments.node)
     if node is None:
-        raise no_such_node(snapshot, arguments.node)
-    answer = explain_node(descheduler, snapshot, node)
+        raise no_such_node(stage.snapshot, arguments.node)
+    answer = explain_node(stage, node)
     if arguments.output == "json":
         _print_json(node_document(answer))
     else:
@@ -119,7 +121,7 @@ def run_cycle(arguments: argparse.Namespace) -> int:
     from resettle.cli.answer_cycle import cycle_document, cycle_text
     from resettle.explain.cycle import explain_cycle
 
-    answer = explain_cycle(*_reading(arguments))
+    answer = explain_cycle(_stage(arguments))
     if arguments.output == "json":
         _print_json(cycle_document(answer))
     else:
@@ -127,14 +129,16 @@ def run_cycle(arguments: argparse.Namespace) -> int:
     return _ended(answer.plan)
 
 
-def _reading(arguments: argparse.Namespace) -> Reading:
+def _stage(arguments: argparse.Namespace, pod: tuple[str, str] | None = None) -> Stage:
     """Policy and cluster; what is read stays, so nobody need ever look through it for garbage."""
     gc.disable()
-    reading = read(arguments, Stopwatch())
+    from resettle.explain.stage import Stage
+
+    stage = Stage(*read(arguments, Stopwatch(), pod))
     # Each plan that is tried leaves a snapshot behind that refers to itself and has to be found.
     gc.freeze()
     gc.enable()
-    return reading
+    return stage
 
 
 def _print_text(told: Any, answer: Any) -> None:

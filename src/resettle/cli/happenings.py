@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -10,22 +11,11 @@ from resettle.cli.scenario import EventDocument, Scenario
 from resettle.cluster.collect import Collection
 from resettle.errors import InputError
 from resettle.framework.plugin import Kind
-from resettle.model.changes import Change, Changes
+from resettle.model.changes import FIELDS, Change, Changes
 from resettle.model.snapshot import Snapshot
 from resettle.policy.problem import Path, did_you_mean
 from resettle.simulate.events import Event, owner_pods
 
-FIELDS = {
-    "Node": "nodes",
-    "Pod": "pods",
-    "Namespace": "namespaces",
-    "PriorityClass": "priority_classes",
-    "PodDisruptionBudget": "budgets",
-    "PersistentVolumeClaim": "claims",
-    "PersistentVolume": "volumes",
-    "CSINode": "attach_limits",
-}
-"""What may come and go, by the field of `Changes` that says so."""
 NAMESPACED = ("Pod", "PodDisruptionBudget", "PersistentVolumeClaim")
 
 
@@ -61,7 +51,7 @@ class _Events:
             self._report.error((*path, "cycle"), what, "choose an earlier one, or more `cycles`")
         came = self._applied(written, path)
         gone = self._deleted(written, path)
-        changes = {
+        changes: dict[str, Any] = {
             field: Change(
                 tuple(getattr(came, field).values())
                 if kind not in ("Node", "Pod")

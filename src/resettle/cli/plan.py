@@ -7,7 +7,9 @@ import gc
 import sys
 
 from resettle.cli.reading import add_sources, read
-from resettle.cli.stopwatch import Stopwatch
+from resettle.cli.record_flags import count
+from resettle.cli.timetable import timetable
+from resettle.stopwatch import Stopwatch
 
 _EXAMPLE = """\
 examples:
@@ -15,6 +17,7 @@ examples:
   $ resettle plan --cluster cluster.json --policy policy.yaml
   $ resettle plan --kubeconfig ~/.kube/config --policy policy.yaml
   $ resettle plan --cluster dumps/ --policy policy.yaml --now 2026-01-31T12:00:00Z -o json
+  $ resettle plan --record /var/lib/resettle --cycle 17
 
 exit codes:
   0 a plan was drawn, be it an empty one; 1 it could not be, or a plugin failed;
@@ -34,6 +37,12 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     add_sources(command)
     command.add_argument(
+        "--round",
+        metavar="N",
+        type=count,
+        help="with --record: which plan of the cycle, if it was drawn several times (default: 1)",
+    )
+    command.add_argument(
         "-o",
         "--output",
         choices=("table", "json", "yaml"),
@@ -50,11 +59,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Draws a plan and prints it; 1 when a plugin failed on the way."""
     # Nothing here makes garbage in cycles, and looking for it costs half of the time.
     gc.disable()
-    watch = Stopwatch()
+    watch = Stopwatch[str]()
     with watch.phase("start"):
         from resettle.cli import render
-    descheduler, snapshot = read(arguments, watch)
-    plan = descheduler.draw_plan(snapshot, phase=watch.phase)
+    descheduler, snapshot, aftermath = read(arguments, watch)
+    plan = descheduler.draw_plan(
+        snapshot, aftermath=aftermath, phase=lambda turn: watch.phase(turn.plugin)
+    )
     with watch.phase("print"):
         if arguments.output == "table":
             print(render.plan_text(plan, snapshot, colour=render.colourful(sys.stdout)), end="")
@@ -65,5 +76,5 @@ def run(arguments: argparse.Namespace) -> int:
     for failed in plan.errors:
         print(f"error: {failed}", file=sys.stderr)
     if arguments.profile_cycle:
-        print(watch.table(), file=sys.stderr)
+        print(timetable(watch), file=sys.stderr)
     return 1 if plan.errors else 0

@@ -9,16 +9,15 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from resettle.errors import InputError, PolicyError
+from resettle.texts import read_text, shown_name
 
 if TYPE_CHECKING:
     from resettle.policy.document import Policy
     from resettle.policy.known import KnownPlugins
 
-STDIN = "-"
 OURS = "resettle/v1"
 TARGETS = ("descheduler/v1alpha2", OURS)
 
@@ -162,30 +161,6 @@ def installed_plugins() -> KnownPlugins:
     from resettle.framework.registry import default_registry
 
     return default_registry()
-
-
-def shown_name(file: str) -> str:
-    """What messages call the file."""
-    return "stdin" if file == STDIN else file
-
-
-def read_text(file: str) -> str:
-    """The text of a file, or of stdin."""
-    try:
-        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"there is no file `{file}`; check the path") from None
-    except IsADirectoryError:
-        raise InputError(f"`{file}` is a directory; name a file in it") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"`{file}` cannot be read: {why}; check the path and its mode") from None
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        where = f"line {line} of `{shown_name(file)}`"
-        raise InputError(f"{where} is not UTF-8 text; save the file as UTF-8") from None
 
 
 def all_is_well(name: str, policy: Policy) -> str:

@@ -8,28 +8,36 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from resettle.cli.policy import print_warnings, read_text, shown_name
+from resettle.cli.flags import add_context, add_kubeconfig, add_policy, add_policy_problems
+from resettle.cli.policy import print_warnings
+from resettle.cli.record_flags import add_cycle, asked_wrongly
+from resettle.cli.times import named_time
 from resettle.errors import InputError
+from resettle.texts import read_text, shown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from resettle.cli.stopwatch import Stopwatch
+    from resettle.cluster.access import Access
     from resettle.cluster.collect import Collection
+    from resettle.framework.aftermath import Aftermath
     from resettle.framework.descheduler import Descheduler
     from resettle.framework.plugin import Plugin
+    from resettle.model.readings import Measured
     from resettle.model.snapshot import Snapshot
+    from resettle.stopwatch import Stopwatch
 
 
 class Reading(NamedTuple):
-    """A policy made ready, and the cluster it is to decide on."""
+    """A policy made ready, the cluster it is to decide on, and what has been done there so far."""
 
     descheduler: Descheduler
     snapshot: Snapshot
+    aftermath: Aftermath
 
 
-def add_sources(command: argparse.ArgumentParser, *, policy_required: bool = True) -> None:
-    """Adds the flags that name a cluster, a policy and a time."""
+def add_sources(command: argparse.ArgumentParser) -> None:
+    """Adds the flags that name a cluster, a policy and a time, or a cycle of a record."""
     source = command.add_mutually_exclusive_group()
     source.add_argument(
         "--cluster",
@@ -37,46 +45,67 @@ def add_sources(command: argparse.ArgumentParser, *, policy_required: bool = Tru
         nargs="+",
         help="what `kubectl get … -o json` or `-o yaml` wrote: files, folders, `-` for stdin",
     )
+    add_kubeconfig(source)
     source.add_argument(
-        "--kubeconfig",
-        metavar="FILE",
-        help="a live cluster (default: $KUBECONFIG, else ~/.kube/config)",
+        "--record", metavar="DIR", help="a cycle of the past, from what `run --record` wrote"
     )
-    command.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
-    command.add_argument(
-        "--policy",
-        metavar="FILE",
-        required=policy_required,
-        help="the descheduler policy; `-` for stdin",
+    add_cycle(command)
+    add_context(command)
+    add_policy(
+        command,
+        "the descheduler policy; `-` for stdin (default with --record: the one of then)",
+        required=False,
     )
+    add_policy_problems(command)
     command.add_argument(
         "--now",
         metavar="TIME",
-        help="the time to plan for, such as 2026-01-31T12:00:00Z (default: the present)",
+        help="the time to plan for, such as 2026-01-31T12:00:00Z "
+        "(default: when a capture was taken, else the present)",
     )
+    command.set_defaults(usage_error=command.error)
 
 
-def read(arguments: argparse.Namespace, watch: Stopwatch) -> Reading:
-    """Reads policy and cluster, and says on stderr what is unusual about them."""
+def read(
+    arguments: argparse.Namespace, watch: Stopwatch[str], pod: tuple[str, str] | None = None
+) -> Reading:
+    """Reads policy and cluster, and says on stderr what is unusual about them.
+
+    `pod` is whom it is about, if it is about one: a record is then asked for its last cycle.
+    """
+    if wrong := asked_wrongly(arguments):
+        arguments.usage_error(wrong)
+    if arguments.record:
+        from resettle.cli.recorded import play
+
+        return Reading(*play(arguments, pod))
+    if not arguments.policy:
+        arguments.usage_error("the following arguments are required: --policy")
     with watch.phase("start"):
+        from resettle.framework.aftermath import NOTHING_YET
         from resettle.framework.descheduler import assembled
         from resettle.framework.registry import default_registry
         from resettle.policy.load import load_policy
 
-        now = instant(arguments.now)
+        named = named_time(arguments.now)
         plugins = default_registry()
         policy = load_policy(
-            policy_text(arguments), name=shown_name(arguments.policy), plugins=plugins
+            policy_text(arguments),
+            name=shown_name(arguments.policy),
+            plugins=plugins,
+            forgiving=arguments.forgiving,
         )
         print_warnings(policy.warnings)
         descheduler = assembled(policy, plugins)
     collection, skipped = collect(arguments, descheduler, plugins, watch)
     with watch.phase("snapshot"):
-        snapshot = collection.snapshot(now)
+        snapshot = collection.snapshot(named or collection.taken_at or datetime.now(UTC))
+        for remark in about_time(arguments, collection, descheduler):
+            print(f"note: {remark}", file=sys.stderr)
         del collection
     for remark in remarks(descheduler, skipped, snapshot, from_dump=bool(arguments.cluster)):
         print(f"note: {remark}", file=sys.stderr)
-    return Reading(descheduler, snapshot)
+    return Reading(descheduler, snapshot, NOTHING_YET)
 
 
 def policy_text(arguments: argparse.Namespace) -> str:
@@ -90,7 +119,7 @@ def collect(
     arguments: argparse.Namespace,
     descheduler: Descheduler,
     plugins: Mapping[str, Plugin],
-    watch: Stopwatch,
+    watch: Stopwatch[str],
 ) -> tuple[Collection, Counter[str]]:
     """The objects of the cluster, from dumps or live, and what a dump held besides."""
     kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
@@ -102,26 +131,48 @@ def collect(
             dump.read(arguments.cluster)
         return dump.collection, dump.unread
     from resettle.cluster.api import list_cluster
-    from resettle.cluster.kubeconfig import default_kubeconfig, read_kubeconfig
+    from resettle.cluster.kubeconfig import find_access
 
-    file = arguments.kubeconfig or default_kubeconfig()
-    access = read_kubeconfig(file, arguments.context)
-    return list_cluster(access, descheduler.reads, kinds, watch.phase), Counter()
+    access = find_access(arguments.kubeconfig, arguments.context)
+    collection = list_cluster(access, descheduler.reads, kinds, watch.phase)
+    collection.measured = measured(access, descheduler, watch)
+    return collection, Counter()
 
 
-def instant(text: str | None) -> datetime:
-    """The time a flag names, or the present."""
-    from resettle.model.parts import parse_time
+def measured(access: Access, descheduler: Descheduler, watch: Stopwatch[str]) -> Measured:
+    """How busy the nodes of a live cluster are, as far as the policy goes by it."""
+    if not descheduler.measures:
+        return {}
+    import asyncio
 
-    if text is None:
-        return datetime.now(UTC)
-    try:
-        named = parse_time(text)
-    except InputError as error:
-        raise InputError(f"--now: {error}") from None
-    if named is None:
-        raise InputError("--now is empty; write a time such as 2026-01-31T12:00:00Z")
-    return named
+    from resettle.load.sources.meters import measured_once
+
+    with watch.phase("measure"):
+        return asyncio.run(measured_once(access, descheduler.measures, descheduler.providers))
+
+
+UNTIMED = (
+    "the dump does not say when it was taken, so its figures are as old as they are now; "
+    "--now names the time to judge them by"
+)
+
+
+def about_time(
+    arguments: argparse.Namespace, collection: Collection, descheduler: Descheduler
+) -> Iterator[str]:
+    """What is unusual about the time that is planned for, where no flag names one."""
+    if arguments.now is not None:
+        return
+    if len(collection.stamps) > 1:
+        yield at_different_times(collection.stamps)
+    if arguments.cluster and not collection.stamps and descheduler.measures:
+        yield UNTIMED
+
+
+def at_different_times(stamps: Iterable[datetime]) -> str:
+    """A remark on captures that do not agree on when they were taken."""
+    times = " and ".join(f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for at in sorted(stamps))
+    return f"the captures were taken at {times}, so the present is planned for; --now names a time"
 
 
 def remarks(

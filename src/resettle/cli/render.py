@@ -16,7 +16,7 @@ import yaml
 
 from resettle.framework.codes import REASONS
 from resettle.framework.plan import Move, Plan, PluginRun
-from resettle.load.bands import offered, shares
+from resettle.load.shares import offered, shares
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.requests import requested_by

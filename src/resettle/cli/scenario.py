@@ -13,13 +13,13 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta, Struct, convert, structs
 from yaml import MappingNode
 
-from resettle.cli.policy import STDIN, read_text, shown_name
 from resettle.errors import InputError
 from resettle.model.parts import parse_time
 from resettle.policy.args import Duration, parse_duration
 from resettle.policy.report import Report, policy_error
-from resettle.policy.source import UnreadableError, read_source
+from resettle.policy.trees import UnreadableError, read_source
 from resettle.policy.walk import Walker, shape_of
+from resettle.texts import STDIN, read_text, shown_name
 
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
@@ -91,7 +91,7 @@ def read_scenario(file: str) -> Scenario:
         fix = "write `cluster`, `policy` and `events` as its keys"
         report.error((), "a scenario is a mapping", fix)
         report.raise_errors()
-    plain = Walker(report, {}, improved=False).struct(source.root, shape_of(ScenarioDocument), ())
+    plain = Walker(report, dict, improved=False).struct(source.root, shape_of(ScenarioDocument), ())
     report.raise_errors()
     document = convert(plain, ScenarioDocument)
     folder = Path() if file == STDIN else Path(file).parent

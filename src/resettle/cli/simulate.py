@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from resettle.cli.reading import add_sources
+from resettle.cli.record_flags import asked_wrongly
 from resettle.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ examples:
   $ resettle simulate --cluster cluster.json --policy old.yaml --against new.yaml
   $ resettle simulate --policy policy.yaml --cycles 50 --report report.html
   $ resettle simulate --scenario scenario.yaml -o json
+  $ resettle simulate --record /var/lib/resettle --against new.yaml
 
 exit codes:
   0 the cycles were simulated; 1 they could not be, or a plugin failed;
@@ -43,7 +45,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_sources(command, policy_required=False)
+    add_sources(command)
     command.add_argument(
         "--against", metavar="FILE", help="a second policy, to compare with the first"
     )
@@ -94,6 +96,8 @@ def interval(text: str) -> timedelta:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulates and prints; 1 when a plugin failed on the way."""
+    if wrong := asked_wrongly(arguments):
+        arguments.usage_error(wrong)
     gc.disable()
     from resettle.cli.staging import staged
     from resettle.simulate.story import told

@@ -7,20 +7,21 @@ time.
 
 from __future__ import annotations
 
-import http.client
 import re
-import ssl
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
+from resettle.cluster.access import Access
 from resettle.cluster.collect import Collection
-from resettle.cluster.kubeconfig import Access
-from resettle.errors import ClusterError, ClusterUnreachable, Forbidden, InputError, Unauthorized
+from resettle.cluster.connection import Connection
+from resettle.cluster.portions import portions
+from resettle.cluster.refusals import refused
+from resettle.errors import ClusterError, InputError
 from resettle.framework.plugin import Kind
 
 PAGE = 500
@@ -34,7 +35,7 @@ PATHS = {
     "PodDisruptionBudget": "/apis/policy/v1/poddisruptionbudgets",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
 }
-_TIMEOUT_SECONDS = 60
+_BUILT_IN = frozenset(PATHS.values())
 _TOKEN = re.compile(rb'"continue":\s*"([^"\\]*)"')
 _HEAD = 2048
 
@@ -61,24 +62,11 @@ _page_end = msgspec.json.Decoder(PageEnd)
 
 
 class Api:
-    """A connection to one API server, kept open from request to request."""
+    """Lists from one API server, over one connection."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        address = urlsplit(access.server)
-        self._base = address.path.rstrip("/")
-        self._headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        self._headers["User-Agent"] = "resettle"
-        if access.token:
-            self._headers["Authorization"] = f"Bearer {access.token}"
-        host, port = address.hostname or "", address.port
-        if access.trust is None:
-            self._connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
-        else:
-            self._connection = _NamedConnection(
-                host, port, timeout=_TIMEOUT_SECONDS, context=access.trust
-            )
-            self._connection.server_name = access.server_name
+        self._connection = Connection(access)
 
     def close(self) -> None:
         """Ends the connection."""
@@ -86,50 +74,23 @@ class Api:
 
     def ask(self, path: str) -> None:
         """Sends a request without waiting for its answer."""
-        try:
-            self._connection.request("GET", self._base + path, headers=self._headers)
-        except (OSError, http.client.HTTPException) as error:
-            raise self._unreachable(error) from None
+        self._connection.ask(path)
 
-    def answer(self, what: str) -> bytes:
-        """The body of the answer to the last request; `what` is told in errors."""
-        try:
-            response = self._connection.getresponse()
-            body = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise self._unreachable(error) from None
-        match response.status:
-            case 200:
-                return body
-            case 401:
-                raise Unauthorized(
-                    f"{self._access.server} does not accept the credentials; renew them"
-                )
-            case 403:
-                raise Forbidden(f"may not list {what}; grant the verb `list` on {what}")
-            case 410:
-                raise Expired(f"the list of {what} expired before its end was read; try again")
-            case 404:
-                raise ClusterError(f"{self._access.server} has no {what}")
-            case status:
-                raise ClusterError(
-                    f"{self._access.server} answered {status} to a list of {what}: {_message(body)}"
-                )
-
-    def _unreachable(self, error: Exception) -> ClusterUnreachable:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        if isinstance(error, ssl.SSLCertVerificationError):
-            reason = f"its certificate is not trusted ({error.verify_message})"
-        return ClusterUnreachable(
-            f"{self._access.server} cannot be reached: {reason}; check the kubeconfig and network"
-        )
+    def answer(self, what: str, group: str = "") -> bytes:
+        """The body of the answer to the last request; `what` and `group` are told in errors."""
+        answer = self._connection.heard()
+        if answer.status == 200:
+            return answer.body
+        if answer.status == 410:
+            raise Expired(f"the list of {what} expired before its end was read; try again")
+        raise refused(answer, "list", what, group=group, access=self._access)
 
     def pages(self, path: str, what: str, limit: int = PAGE) -> Iterator[bytes]:
         """The pages of a list; the next one is asked for before this one is handed out."""
         token = ""
         self.ask(f"{path}?limit={limit}")
         while True:
-            body = self.answer(what)
+            body = self.answer(what, group_of(path))
             token = _next_token(body, what)
             if token:
                 self.ask(f"{path}?limit={limit}&continue={quote(token)}")
@@ -137,18 +98,13 @@ class Api:
             if not token:
                 return
 
-
-class _NamedConnection(http.client.HTTPSConnection):
-    """HTTPS to a server whose certificate may be for another name than its address."""
-
-    server_name = ""
-    _context: ssl.SSLContext
-
-    def connect(self) -> None:
-        http.client.HTTPConnection.connect(self)
-        self.sock = self._context.wrap_socket(
-            self.sock, server_hostname=self.server_name or self.host
-        )
+    def portions(self, path: str, what: str) -> Iterator[bytes]:
+        """The same in smaller pages, which are decoded with less effort."""
+        for page in self.pages(path, what):
+            if path in _BUILT_IN:
+                yield from portions(page)
+            else:
+                yield page
 
 
 def _next_token(body: bytes, what: str) -> str:
@@ -170,13 +126,10 @@ def _garbled(what: str, error: Exception) -> ClusterError:
     return ClusterError(f"the list of {what} cannot be understood: {error}; is this an API server?")
 
 
-def _message(body: bytes) -> str:
-    try:
-        status = msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        status = None
-    told = status.get("message") if isinstance(status, dict) else None
-    return str(told or body[:200].decode(errors="replace") or "nothing")
+def group_of(path: str) -> str:
+    """The API group that a path is of, empty for the core."""
+    parts = path.split("/")
+    return parts[2] if parts[1:2] == ["apis"] else ""
 
 
 def _silent(name: str) -> AbstractContextManager[object]:
@@ -211,10 +164,10 @@ def _list(api: Api, collection: Collection, kind: str, path: str, phase: Phase) 
     struct: Any = collection.struct(kind)
     page_type = msgspec.defstruct(f"{kind}Page", [("items", list[struct] | None)])
     decoder = msgspec.json.Decoder(page_type)
-    pages = api.pages(path, what)
+    bodies = api.portions(path, what)
     while True:
         with phase("fetch"):
-            body = next(pages, None)
+            body = next(bodies, None)
         if body is None:
             return
         with phase("decode"):

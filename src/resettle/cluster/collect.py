@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from mmap import mmap
 from typing import Any
@@ -11,10 +11,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from resettle.cluster import usage_file
 from resettle.errors import InputError, PluginError
 from resettle.framework.plugin import Kind
 from resettle.model import wire
 from resettle.model.decode import Decoder
+from resettle.model.readings import Measured
 from resettle.model.snapshot import Snapshot
 
 Bytes = bytes | mmap | Raw
@@ -47,15 +49,30 @@ class Collection:
         self._wire = {name: msgspec.json.Decoder(struct) for name, struct in self._structs.items()}
         self._objects: dict[str, list[Any]] = {name: [] for name in self._structs}
         self._sources: dict[str, list[tuple[int, str]]] = {name: [] for name in self._structs}
+        self.usage = usage_file.UsageReader()
+        self.measured: Measured = {}
+        """What was measured of a live cluster, which is not among its objects."""
+        self.stamps: set[datetime] = set()
+        """When the captures among the sources were taken; other sources do not tell."""
+
+    @property
+    def taken_at(self) -> datetime | None:
+        """When all of it was taken, as far as any source tells; None where they disagree."""
+        return next(iter(self.stamps)) if len(self.stamps) == 1 else None
 
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds it can take."""
-        return frozenset(self._structs)
+        return frozenset(self._structs) | usage_file.KINDS.keys()
 
     def struct(self, kind: str) -> type[Struct]:
         """The struct its objects come off the wire as."""
         return self._structs[kind]
+
+    def modelled(self, kind: str) -> Callable[[Any], Any] | None:
+        """What turns them into the model's own; None for a plugin's own kind, taken as it is."""
+        found: Callable[[Any], Any] | None = self._models.get(kind)
+        return found
 
     def begin(self, source: str) -> None:
         """Names where the objects that follow come from."""
@@ -64,6 +81,9 @@ class Collection:
 
     def add(self, kind: str, content: Bytes, place: str) -> None:
         """Takes one object as the bytes of its JSON."""
+        if kind in usage_file.KINDS:
+            self.usage.add(kind, content, place)
+            return
         try:
             item = self._wire[kind].decode(content)
         except (msgspec.ValidationError, UnicodeDecodeError) as error:
@@ -109,6 +129,7 @@ class Collection:
                 for name in sorted(self._own_kinds)
             },
             history=history,
+            usage={**self.usage.usage, **self.measured},
         )
 
     def _check_names(self) -> None:

@@ -19,8 +19,10 @@ from typing import Any
 
 import msgspec
 import yaml
+from msgspec import Raw
 
 from resettle.cluster.collect import Bytes, Collection
+from resettle.cluster.stamp import taken_at
 from resettle.errors import InputError
 from resettle.framework.plugin import Kind
 from resettle.model import wire
@@ -35,8 +37,8 @@ UNREAD = frozenset(
     ClusterRoleBinding ComponentStatus ConfigMap ControllerRevision CronJob CustomResourceDefinition
     DaemonSet Deployment DeviceClass EndpointSlice Endpoints Event FlowSchema
     HorizontalPodAutoscaler IPAddress Ingress IngressClass Job Lease LimitRange
-    LocalSubjectAccessReview MutatingWebhookConfiguration NetworkPolicy NodeMetrics
-    PersistentVolume PodMetrics PodTemplate
+    LocalSubjectAccessReview MutatingWebhookConfiguration NetworkPolicy
+    PersistentVolume PodTemplate
     PriorityLevelConfiguration ReplicaSet ReplicationController ResourceClaim ResourceClaimTemplate
     ResourceQuota ResourceSlice Role RoleBinding RuntimeClass Secret Service ServiceAccount
     ServiceCIDR StatefulSet StorageClass ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
@@ -44,7 +46,16 @@ UNREAD = frozenset(
 )
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_document = msgspec.json.Decoder(wire.Document)
+_GZIP_MARK = b"\x1f\x8b"
+
+
+class _Document(wire.Document):
+    """Any object or list, with what it says of itself."""
+
+    metadata: Raw = wire.ABSENT
+
+
+_document = msgspec.json.Decoder(_Document)
 _DUMP_ENDINGS = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -85,10 +96,12 @@ class Dump:
         """The cluster as read, stamped with a time."""
         return self.collection.snapshot(at, history)
 
-    def _add_document(self, document: wire.Document, content: Bytes, name: str) -> None:
+    def _add_document(self, document: _Document, content: Bytes, name: str) -> None:
         if document.items is None and not document.kind.endswith("List"):
             self._add_object(content, name, document.kind)
             return
+        if taken := taken_at(document.metadata, name):
+            self.collection.stamps.add(taken)
         # Items of a typed list such as PodList need not say their kind again.
         kind = document.kind.removesuffix("List")
         for i, item in enumerate(document.items or ()):
@@ -112,7 +125,7 @@ class Dump:
             )
 
 
-def _decoded(content: Bytes, place: str) -> wire.Document:
+def _decoded(content: Bytes, place: str) -> _Document:
     try:
         return _document.decode(content)
     except msgspec.ValidationError:
@@ -124,7 +137,7 @@ _MAKE_ONE = f"make a dump with `{ASK_FOR}`"
 
 def _contents(source: str) -> Iterator[tuple[str, bytes | mmap.mmap]]:
     if source == "-":
-        yield "standard input", sys.stdin.buffer.read()
+        yield "standard input", _unpacked(sys.stdin.buffer.read(), "standard input")
         return
     path = Path(source)
     if path.is_dir():
@@ -143,18 +156,32 @@ def _content(path: Path) -> bytes | mmap.mmap:
             return gzip.decompress(path.read_bytes())
         with path.open("rb") as file:
             if not path.is_file() or not path.stat().st_size:
-                return file.read()
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                return _unpacked(file.read(), str(path))
+            return _unpacked(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(path))
     except FileNotFoundError:
         raise InputError(
             f"there is no file {path}; name a dump, a folder of dumps, or `-`"
         ) from None
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path} cannot be read: {reason}; {_MAKE_ONE}") from None
+        raise _unreadable(str(path), error) from None
 
 
-def _json_document(content: bytes | mmap.mmap, name: str) -> wire.Document | None:
+def _unpacked(content: bytes | mmap.mmap, name: str) -> bytes | mmap.mmap:
+    """The content itself, be it packed or not; a pipe has no name that would tell."""
+    if content[:2] != _GZIP_MARK:
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(name, error) from None
+
+
+def _unreadable(name: str, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return InputError(f"{name} cannot be read: {reason}; {_MAKE_ONE}")
+
+
+def _json_document(content: bytes | mmap.mmap, name: str) -> _Document | None:
     """The one JSON document a file holds, or None where it may be YAML after all."""
     try:
         return _decoded(content, name)

@@ -6,8 +6,8 @@ from itertools import islice
 
 from msgspec import Struct
 
+from resettle.explain.stage import Stage
 from resettle.explain.watched import Turn, Watched
-from resettle.framework.descheduler import Descheduler
 from resettle.framework.plan import Plan, PluginRun
 from resettle.model.snapshot import Snapshot
 
@@ -31,9 +31,9 @@ class CycleAnswer(Struct, frozen=True, kw_only=True):
     plugins: tuple[PluginAnswer, ...]
 
 
-def explain_cycle(descheduler: Descheduler, snapshot: Snapshot) -> CycleAnswer:
+def explain_cycle(stage: Stage) -> CycleAnswer:
     """The answer, from a plan drawn as ever."""
-    watched = Watched(descheduler, snapshot, ())
+    watched = Watched(stage, ())
     return CycleAnswer(
         plan=watched.plan, plugins=tuple(_plugin(watched, turn) for turn in watched.turns)
     )

@@ -15,11 +15,9 @@ from msgspec import Struct, structs
 from resettle.explain.settings import settings_for
 from resettle.explain.stage import Setting, Stage
 from resettle.explain.trial import Trial
-from resettle.framework.descheduler import Descheduler
 from resettle.framework.plan import Plan, Proposal
 from resettle.framework.verdict import Refusal
 from resettle.model.pod import Pod
-from resettle.model.snapshot import Snapshot
 
 MOST_CHANGES = 4
 
@@ -58,9 +56,9 @@ class Flips(Struct, frozen=True):
     """Whether without that, other pods would go and this one would not be wanted any more."""
 
 
-def flips(descheduler: Descheduler, snapshot: Snapshot, pod: Pod) -> Flips:
+def flips(stage: Stage, pod: Pod) -> Flips:
     """All single changes that let a refused pod go; if there are none, several that do together."""
-    trial = Trial(Stage(descheduler, snapshot), pod)
+    trial = Trial(stage, pod)
     refused = trial.refused(trial.stage)
     single: list[Flip] = []
     for setting in settings_for(trial.stage, pod, refused):

@@ -6,11 +6,11 @@ from msgspec import Struct
 
 from resettle.explain.overlooked import out_of_scope
 from resettle.explain.pod import PodAnswer, answer_for
+from resettle.explain.stage import Stage
 from resettle.explain.watched import Watched
-from resettle.framework.descheduler import Descheduler
 from resettle.framework.plan import Move, Note, Plan
 from resettle.framework.verdict import Band, Unwanted
-from resettle.load.bands import offered, shares
+from resettle.load.shares import offered, shares
 from resettle.model.node import Node
 from resettle.model.quantity import counted
 from resettle.model.snapshot import Snapshot
@@ -63,16 +63,16 @@ class NodeAnswer(Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()
 
 
-def explain_node(descheduler: Descheduler, snapshot: Snapshot, node: Node) -> NodeAnswer:
+def explain_node(stage: Stage, node: Node) -> NodeAnswer:
     """The answer, from one plan in which the node and all its pods are watched."""
-    pods = snapshot.pods_on(node)
-    watched = Watched(descheduler, snapshot, [node.name, *(pod.key for pod in pods)])
+    pods = stage.snapshot.pods_on(node)
+    watched = Watched(stage, [node.name, *(pod.key for pod in pods)])
     answers = [answer_for(watched, pod) for pod in pods]
     return NodeAnswer(
         node=node,
         plan=watched.plan,
         left_out=out_of_scope(watched.snapshot, node.name),
-        uses=tuple(_uses(snapshot, node)),
+        uses=tuple(_uses(stage.snapshot, node)),
         bands=_bands(watched, node),
         pods=len(pods),
         leaving=tuple(move for move in watched.plan.moves if move.pod.node == node.name),

@@ -6,12 +6,11 @@ from msgspec import Struct, structs
 
 from resettle.explain.flips import Flips, flips
 from resettle.explain.overlooked import NO_TURN, why_overlooked
+from resettle.explain.stage import Stage
 from resettle.explain.watched import Turn, Watched
-from resettle.framework.descheduler import Descheduler
 from resettle.framework.plan import Move, Plan, Proposal
 from resettle.framework.verdict import Unwanted
 from resettle.model.pod import Pod
-from resettle.model.snapshot import Snapshot
 
 
 class Word(Struct, frozen=True, kw_only=True):
@@ -47,12 +46,12 @@ class PodAnswer(Struct, frozen=True, kw_only=True):
         return any(word.proposals for word in self.words)
 
 
-def explain_pod(descheduler: Descheduler, snapshot: Snapshot, pod: Pod) -> PodAnswer:
+def explain_pod(stage: Stage, pod: Pod) -> PodAnswer:
     """The answer, with what would have to change for a pod that was refused."""
-    answer = answer_for(Watched(descheduler, snapshot, [pod.key, pod.node]), pod)
-    if not answer.refused or pod.uid in snapshot.moving:
+    answer = answer_for(Watched(stage, [pod.key, pod.node]), pod)
+    if not answer.refused or pod.uid in stage.snapshot.moving:
         return answer
-    return structs.replace(answer, flips=flips(descheduler, snapshot, pod))
+    return structs.replace(answer, flips=flips(stage, pod))
 
 
 def answer_for(watched: Watched, pod: Pod) -> PodAnswer:

@@ -47,7 +47,7 @@ def every_setting(
 def guard_settings(stage: Stage, profile: Profile, pod: Pod) -> Iterator[Setting]:
     """What the guards of a profile say could be turned."""
     descheduler = stage.descheduler
-    snapshot = stage.snapshot.read_as(descheduler.semantics, descheduler.node_selector)
+    snapshot = descheduler.view(stage.snapshot)
     several = len(descheduler.profiles) > 1
     guards = (*profile.filters, *profile.pre_eviction_filters)
     for instance in {guard.name: guard for guard in guards}.values():

@@ -1,6 +1,6 @@
 """What could be different, so that the same question gets another answer.
 
-    Stage    a descheduler and a cluster: all that a plan is drawn from
+    Stage    a descheduler, a cluster, and what was done so far: all that a plan is drawn from
     Setting  one thing about a stage that could be turned, with a ladder of values to try
 
 Nothing is believed before it has been tried: a setting only says how to make another stage.
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from resettle.framework.aftermath import NOTHING_YET, Aftermath
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.knob import Reach
 from resettle.framework.plan import Plan
@@ -25,6 +26,14 @@ class Stage(NamedTuple):
 
     descheduler: Descheduler
     snapshot: Snapshot
+    aftermath: Aftermath = NOTHING_YET
+    """What became of earlier plans from the same snapshot."""
+
+    def plan(self, *watching: str) -> Plan:
+        """The plan, with every word about what is being watched."""
+        return self.descheduler.draw_plan(
+            self.snapshot, watching=watching, aftermath=self.aftermath
+        )
 
 
 class Setting(Struct, frozen=True, kw_only=True):

@@ -31,11 +31,11 @@ class Trial:
 
     def watched(self, stage: Stage) -> Plan:
         """The plan on another stage, with every word about the pod."""
-        return stage.descheduler.draw_plan(stage.snapshot, watching=(self.pod.key,))
+        return stage.plan(self.pod.key)
 
     def moves(self, stage: Stage) -> Plan | None:
         """The plan on another stage if the pod goes there."""
-        plan = stage.descheduler.draw_plan(stage.snapshot)
+        plan = stage.plan()
         return plan if self.moves_in(plan) else None
 
     def moves_in(self, plan: Plan) -> bool:
@@ -98,7 +98,7 @@ def _held_back(plan: Plan, stage: Stage, pod: Pod) -> list[Proposal]:
         if it.used >= it.most
     ]
     descheduler = stage.descheduler
-    snapshot = stage.snapshot.read_as(descheduler.semantics, descheduler.node_selector)
+    snapshot = descheduler.view(stage.snapshot)
     met = {
         profile.name: (*grounds(profile, snapshot, pod), *limits)
         for profile in descheduler.profiles

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from resettle.framework.descheduler import Descheduler
-from resettle.framework.plan import Move, Note, Plan, PluginRun, Proposal
+from resettle.explain.stage import Stage
+from resettle.framework.plan import Move, Note, PluginRun, Proposal
 from resettle.framework.profile import Instance, Profile
 from resettle.model.pod import Pod
-from resettle.model.snapshot import Snapshot
 
 
 class Turn(NamedTuple):
@@ -24,12 +23,10 @@ class Turn(NamedTuple):
 class Watched:
     """A plan, the cluster as its policy sees it, and every word about what is being watched."""
 
-    def __init__(
-        self, descheduler: Descheduler, snapshot: Snapshot, watching: Iterable[str]
-    ) -> None:
-        self.descheduler = descheduler
-        self.snapshot = snapshot.read_as(descheduler.semantics, descheduler.node_selector)
-        self.plan: Plan = descheduler.draw_plan(snapshot, watching=watching)
+    def __init__(self, stage: Stage, watching: Iterable[str]) -> None:
+        self.descheduler = stage.descheduler
+        self.snapshot = stage.descheduler.view(stage.snapshot)
+        self.plan = stage.plan(*watching)
 
     @cached_property
     def turns(self) -> tuple[Turn, ...]:

@@ -1,11 +1,19 @@
 """The framework: extension points, drafts, verdicts and plans, for plugins and for programs."""
 
-from resettle.errors import InputError, PluginError, PolicyError, ResettleError
+from resettle.errors import (
+    AnswerLost,
+    ClusterError,
+    InputError,
+    PluginError,
+    PolicyError,
+    ResettleError,
+)
 from resettle.framework.descheduler import Descheduler, assembled
 from resettle.framework.draft import Draft
 from resettle.framework.knob import Knob, Reach
+from resettle.framework.mover import Ending, Hands, Mover, Options, Outcome, Reply
 from resettle.framework.plan import Move, Note, Plan, PluginRun, Proposal, Spent
-from resettle.framework.plugin import Kind, Plugin, PreparedGuard
+from resettle.framework.plugin import Deed, Kind, Plugin, PreparedGuard
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.selection import selected
@@ -26,11 +34,16 @@ from resettle.policy.load import load_policy
 from resettle.policy.problem import Problem, did_you_mean
 
 __all__ = [
+    "AnswerLost",
     "Args",
     "Band",
+    "ClusterError",
+    "Deed",
     "Descheduler",
     "Draft",
     "Duration",
+    "Ending",
+    "Hands",
     "InputError",
     "Instance",
     "Int32",
@@ -39,8 +52,11 @@ __all__ = [
     "Limit",
     "Limits",
     "Move",
+    "Mover",
     "Namespaces",
     "Note",
+    "Options",
+    "Outcome",
     "Plan",
     "Plugin",
     "PluginError",
@@ -54,6 +70,7 @@ __all__ = [
     "Reach",
     "Refusal",
     "Registry",
+    "Reply",
     "ResettleError",
     "SelectingArgs",
     "Spent",

@@ -30,6 +30,10 @@ REFUSED = {
         "belong to a DaemonSet",
         "leave them, they would come back to the same node; else disable `DaemonSetPods`",
     ),
+    "declined": Meaning(
+        "were asked to leave and stay",
+        "read what the API server, a budget or a webhook said of each in the log",
+    ),
     "guard-failed": Meaning(
         "a guard could not answer for them",
         "read the error on standard error; mend or remove that guard",
@@ -134,6 +138,10 @@ REFUSED = {
 REASONS = {code: meaning.says for code, meaning in REFUSED.items()}
 
 STOPPED = {
+    "cooling-down": Meaning(
+        "every hot node has given pods away a moment ago, and its figures do not show it yet",
+        "`cooldown` of the plugin",
+    ),
     "all-underutilized": Meaning(
         "every node is below the thresholds, so there is nothing to even out", "lower `thresholds`"
     ),
@@ -152,12 +160,17 @@ STOPPED = {
     "no-destination": Meaning(
         "every node that is not hardly used is cordoned", "uncordon one of them"
     ),
+    "not-hot-yet": Meaning(
+        "nodes are above a high line, but have not been so often enough in a row",
+        "wait, or a lower `consecutiveAbnormalities`",
+    ),
     "no-room": Meaning(
         "the nodes that should take pods have nothing left of some resource",
         "`cpu`, `memory` and `pods` of those nodes",
     ),
     "none-overutilized": Meaning(
-        "no node is above a target threshold", "`targetThresholds`; use is what pods request"
+        "no node is above a target threshold",
+        "`targetThresholds`; use is what pods request, unless something measures it",
     ),
     "none-underutilized": Meaning(
         "no node is below all thresholds",
@@ -178,6 +191,10 @@ STOPPED = {
 """Why a plugin ended early or had nothing to do."""
 
 UNWANTED = {
+    "control-plane": Meaning(
+        "is on a node of the control plane, left out here",
+        "name the role in `nodeSelector`",
+    ),
     "few-restarts": Meaning("has restarted less often than the threshold", "`podRestartThreshold`"),
     "finished": Meaning("has run its course, and the plugin looks only at others", "nothing to do"),
     "fair-share": Meaning(
@@ -236,15 +253,55 @@ UNWANTED = {
     "tolerates": Meaning("tolerates every taint of its node that counts", "nothing to do"),
     "too-young": Meaning("is younger than the plugin's limit", "wait, or a lower limit"),
     "unbound": Meaning("is not bound to a node yet", "see why the scheduler does not place it"),
+    "usage-ambiguous": Meaning(
+        "is on a node for which the query answers with several figures",
+        "a query with one sample for each node, by `avg by (instance) (…)`",
+    ),
+    "usage-invalid": Meaning(
+        "is on a node whose figure is no number from 0 to 1", "the query, in Prometheus itself"
+    ),
+    "usage-missing": Meaning(
+        "is on a node that was not measured",
+        "what measures there; does the answer call the node by its name?",
+    ),
+    "usage-stale": Meaning(
+        "is on a node whose figure is too old", "what measures there, clocks, `maxAge`"
+    ),
+    "usage-unknown": Meaning(
+        "is on a node that is too full, but its own use is not known",
+        "wait a minute if it is new; else what measures there",
+    ),
 }
 """Why a plugin did not propose a pod; said of that pod. Codes of stopped plugins may stand here."""
 
 NOTED = {
+    "cooling-down": Meaning(
+        "the node has given pods away a moment ago, and its figures do not show it yet",
+        "`cooldown` of the plugin",
+    ),
+    "not-hot-yet": Meaning(
+        "the node is above a high line, but has not been so often enough in a row",
+        "wait, or a lower `consecutiveAbnormalities`",
+    ),
     "not-emptied": Meaning(
         "the node would be emptied, but one of its pods cannot leave", "see that pod"
     ),
     "taint-ignored": Meaning(
         "a taint of the node is passed over", "`minTaintAge`, `includedTaints`"
+    ),
+    "usage-ambiguous": Meaning(
+        "the query answers with several figures for the node",
+        "a query with one sample for each node, by `avg by (instance) (…)`",
+    ),
+    "usage-invalid": Meaning(
+        "the figure of the node is no number from 0 to 1", "the query, in Prometheus itself"
+    ),
+    "usage-missing": Meaning(
+        "the node was not measured",
+        "what measures there; does the answer call the node by its name?",
+    ),
+    "usage-stale": Meaning(
+        "the figure of the node is too old", "what measures there, clocks, `maxAge`"
     ),
 }
 """What a plugin remarks on a node."""

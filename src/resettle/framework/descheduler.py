@@ -12,17 +12,19 @@ from typing import Any
 
 from msgspec import Struct
 
-from resettle.errors import PolicyError
+from resettle.errors import PolicyError, ResettleError
+from resettle.framework.aftermath import NOTHING_YET, Aftermath
 from resettle.framework.books import Books
 from resettle.framework.draft import Draft
-from resettle.framework.plan import Note, Plan, PluginRun, Proposal
+from resettle.framework.plan import HeldBack, Note, Plan, PluginRun, Proposal, Turn
 from resettle.framework.plugin import Plugin
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import Stopped
+from resettle.model.readings import KUBERNETES_METRICS, Question, Readings
 from resettle.model.selector import EVERYTHING, Selector
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.model.snapshot import Snapshot
-from resettle.policy.document import Limits, Policy
+from resettle.policy.document import Limits, MetricsProvider, Policy
 from resettle.policy.document import Profile as ProfileDocument
 
 TOO_FEW_NODES = 1
@@ -38,10 +40,14 @@ class Descheduler(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     node_selector: Selector = EVERYTHING
     semantics: Semantics = PARITY
+    providers: tuple[MetricsProvider, ...] = ()
+    """Who measures how busy nodes are, where it is not what pods request."""
+    tells_held_back: bool = False
+    """Whether plans keep each pod that a limit or a budget held back, to be told of."""
 
     @property
     def reads(self) -> frozenset[str]:
-        """Kinds (and `usage`, `history`) that the enabled plugins read besides nodes and pods."""
+        """Kinds (and `history`) that the enabled plugins read besides nodes and pods."""
         declared = (
             instance.plugin.reads(instance.args)
             for profile in self.profiles
@@ -52,6 +58,28 @@ class Descheduler(Struct, frozen=True, kw_only=True):
         return own.union(*declared)
 
     @property
+    def measures(self) -> frozenset[Question]:
+        """All that has to be measured for the enabled plugins."""
+        return frozenset(
+            question
+            for profile in self.profiles
+            for instance in profile.instances
+            for question in instance.plugin.measures(instance.args)
+        )
+
+    def view(self, snapshot: Snapshot) -> Snapshot:
+        """The cluster as this policy sees it; what nobody provides for it was not measured."""
+        usage = snapshot.usage
+        if unprovided := [it for it in self.measures if not self._provides(it.source)]:
+            usage = {**usage, **{it: _unprovided(it.source) for it in unprovided}}
+        return snapshot.measured(usage).read_as(self.semantics, self.node_selector)
+
+    def _provides(self, source: str) -> bool:
+        """Whether the policy names who is to measure; `resettle/v1` finds the metrics API alone."""
+        ours = source == KUBERNETES_METRICS and not self.semantics.figures_judged_together
+        return ours or any(it.source == source for it in self.providers)
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         """What the enabled plugins would have an operator know before anything is decided."""
         said = (
@@ -60,45 +88,70 @@ class Descheduler(Struct, frozen=True, kw_only=True):
             for instance in profile.instances
             for caution in instance.plugin.cautions(instance.args, self.semantics)
         )
-        return tuple(dict.fromkeys(said))
+        lacking = (
+            f"`metricsProviders` does not name {source}, by which nodes are to be judged; "
+            "nothing will be moved for that"
+            for source in sorted({it.source for it in self.measures})
+            if not self._provides(source)
+        )
+        return tuple(dict.fromkeys((*said, *lacking)))
 
     def draw_plan(
         self,
         snapshot: Snapshot,
         *,
         watching: Iterable[str] = (),
-        phase: Callable[[str], AbstractContextManager[object]] = nullcontext,
+        aftermath: Aftermath = NOTHING_YET,
+        phase: Callable[[Turn], AbstractContextManager[object]] = nullcontext,
     ) -> Plan:
         """What a cycle would do; notes are kept for the pods and nodes being watched.
 
-        `phase` is entered around each plugin's turn: a way to time it from outside.
+        `aftermath` is what became of earlier plans from the same snapshot. `phase` is entered
+        around each plugin's turn: a way to time it from outside.
         """
-        snapshot = snapshot.read_as(self.semantics, self.node_selector)
+        snapshot = self.view(snapshot)
         self._check_needs(snapshot)
         nodes = len(snapshot.nodes)
         if nodes <= TOO_FEW_NODES:
             return _plan(snapshot, skipped=_too_few(nodes, snapshot), history=snapshot.history)
-        books = Books(self.limits, snapshot)
+        books = Books(self.limits, snapshot, aftermath)
         watched = frozenset(watching)
         runs: list[PluginRun] = []
         notes: list[Note] = []
         proposals: list[Proposal] = []
+        held_back: list[HeldBack] = []
         history: dict[tuple[str, str], Any] = {}
         for point in ("deschedule", "balance"):
             for profile in self.profiles:
                 for instance in getattr(profile, point):
-                    draft = Draft(profile, instance.name, snapshot, books, watched)
-                    with phase(instance.name):
+                    draft = Draft(
+                        profile,
+                        instance.name,
+                        snapshot,
+                        books,
+                        watched,
+                        keeps_held_back=self.tells_held_back,
+                    )
+                    with phase(Turn(profile.name, instance.name, point)):
                         runs.append(_turn(instance, snapshot, draft))
                     notes.extend(draft.notes)
                     proposals.extend(draft.proposals)
+                    held_back.extend(draft.held_back)
                     # A turn that failed has nothing to say: what was known before stays known.
                     memory = draft.recall() if runs[-1].error else draft.memory
                     if memory is not None:
                         history[profile.name, instance.name] = memory
-        return _plan(
-            snapshot, books=books, runs=runs, notes=notes, proposals=proposals, history=history
+        plan = _plan(
+            snapshot,
+            books=books,
+            runs=runs,
+            notes=notes,
+            proposals=proposals,
+            held_back=held_back,
+            history=history,
         )
+        snapshot.release()
+        return plan
 
     def _check_needs(self, snapshot: Snapshot) -> None:
         problems = {
@@ -118,7 +171,20 @@ def assembled(policy: Policy, plugins: Mapping[str, Plugin]) -> Descheduler:
         limits=policy.limits,
         node_selector=policy.node_selector,
         semantics=IMPROVED if policy.improved else PARITY,
+        providers=_providers(policy),
+        tells_held_back=policy.eviction_failure_event_notification,
     )
+
+
+def _providers(policy: Policy) -> tuple[MetricsProvider, ...]:
+    """The providers, with what the older switch stands for."""
+    if policy.metrics_collector:
+        return (*policy.metrics_providers, MetricsProvider(source=KUBERNETES_METRICS))
+    return policy.metrics_providers
+
+
+def _unprovided(source: str) -> Readings:
+    return Readings(failure=f"`metricsProviders` of the policy does not name {source}")
 
 
 def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin]) -> Profile:
@@ -136,12 +202,15 @@ def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin]) -> Profil
         pre_eviction_filters=instances("preevictionfilter"),
         presort=instances("presort"),
         sort=instances("sort"),
+        mover=next(iter(instances("evict")), None),
     )
 
 
 def _turn(instance: Instance, snapshot: Snapshot, draft: Draft) -> PluginRun:
     try:
         stopped = instance.sweep(instance.args, snapshot, draft)
+    except ResettleError as error:
+        return draft.run(instance.point, None, str(error))
     except Exception as error:
         return draft.run(instance.point, None, f"{type(error).__name__}: {error}")
     return draft.run(instance.point, stopped)
@@ -164,6 +233,7 @@ def _plan(
     runs: Iterable[PluginRun] = (),
     notes: Iterable[Note] = (),
     proposals: Iterable[Proposal] = (),
+    held_back: Iterable[HeldBack] = (),
     history: Mapping[tuple[str, str], Any] | None = None,
     skipped: Stopped | None = None,
 ) -> Plan:
@@ -177,6 +247,7 @@ def _plan(
         skipped=skipped,
         notes=tuple(notes),
         proposals=tuple(proposals),
+        held_back=tuple(held_back),
         spent=books.spent if books else (),
         history=history or {},
     )

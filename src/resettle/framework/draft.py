@@ -13,11 +13,11 @@ from typing import Any
 
 from msgspec import structs
 
-from resettle.framework.books import Books
+from resettle.framework.books import BUDGET, LIMITS, Books
 from resettle.framework.nowhere import in_full
-from resettle.framework.plan import Move, Note, PluginRun, Proposal
+from resettle.framework.plan import HeldBack, Limited, Move, Note, PluginRun, Proposal
 from resettle.framework.profile import Instance, Profile
-from resettle.framework.verdict import ADMITTED, MOVING, Refusal, Stopped, Verdict, refused
+from resettle.framework.verdict import ADMITTED, MOVING, Limit, Refusal, Stopped, Verdict, refused
 from resettle.model.fleet import NodeSet
 from resettle.model.node import Node
 from resettle.model.pod import Pod
@@ -52,12 +52,15 @@ class Draft:
         snapshot: Snapshot,
         books: Books,
         watched: frozenset[str] = frozenset(),
+        *,
+        keeps_held_back: bool = False,
     ) -> None:
         self._profile = profile
         self._plugin = plugin
         self._snapshot = snapshot
         self._books = books
         self._weak_fit = snapshot.semantics.weak_fit
+        self._redrawn = books.redrawn
         self._watched = watched
         self._filters = _guards(profile.filters, snapshot)
         self._guards = [*self._filters, *_guards(profile.pre_eviction_filters, snapshot)]
@@ -65,6 +68,9 @@ class Draft:
         self._verdicts: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
         self._says: dict[str, str] = {}
+        self._limited: Counter[tuple[Limit, str, str]] = Counter()
+        self._keeps_held_back = keeps_held_back
+        self.held_back: list[HeldBack] = []
         self.notes: list[Note] = []
         self.proposals: list[Proposal] = []
         self.memory: Any = None
@@ -134,8 +140,15 @@ class Draft:
             self._admitted.add(pod)
             lands_on = "" if self._weak_fit else self._lands_on(pod, onto)
             self._books.admit(Move(pod, self._plugin, self._profile.name, because, lands_on))
+        elif self._redrawn and verdict.gone and self._books.meet(pod):
+            self._admitted.add(pod)
         if refusal := verdict.refusal:
+            if self._keeps_held_back and refusal.by in (LIMITS, BUDGET):
+                move = Move(pod, self._plugin, self._profile.name, because)
+                self.held_back.append(HeldBack(move, refusal))
             self._refusals[refusal.code] += 1
+            if refusal.limit is not None:
+                self._limited[refusal.limit, pod.namespace, pod.node] += 1
             if refusal.code not in self._says:
                 self._says[refusal.code] = refusal.sentence
         if self._watched:
@@ -165,7 +178,7 @@ class Draft:
         return self._snapshot.history.get((self._profile.name, self._plugin))
 
     def remember(self, value: Any) -> None:
-        """Keeps a value for this plugin's next cycle."""
+        """Keeps a value for this plugin's next cycle; plain, as JSON has it, or no record can."""
         self.memory = value
 
     def run(self, point: str, stopped: Stopped | None, error: str = "") -> PluginRun:
@@ -179,6 +192,7 @@ class Draft:
             already_moving=self._verdicts["moving"],
             refused=dict(sorted(self._refusals.items())),
             for_instance=self._says,
+            limited=tuple(Limited(*met, count) for met, count in sorted(self._limited.items())),
             stopped=stopped,
             error=error,
         )
@@ -192,9 +206,14 @@ class Draft:
             return MOVING
         if again:
             return self._judge_again(pod)
+        if self._redrawn and books.left_before(pod):
+            return MOVING
         refusal = _refusal(self._guards, pod) or (None if pod.uid else NO_UID)
         if refusal is None and not self._weak_fit and self._needs_a_place(pod):
             refusal = self._nowhere_to_go(pod, onto, packing)
+        # A declined pod used nothing up, so it must not stop a plugin as a full limit would.
+        if self._redrawn:
+            refusal = refusal or books.declined(pod)
         refusal = refusal or books.over_limit(pod) or books.over_budget(pod)
         return refused(refusal) if refusal else ADMITTED
 
@@ -268,7 +287,7 @@ class Draft:
             return NO_BETTER_NODE
         if packing:
             return None
-        lands_on = outlook.likeliest(pod, takers)
+        lands_on = outlook.drawn_to(pod, takers)
         if lands_on == outlook.residents.home(pod):
             return WOULD_RETURN
         better = places & onto & self._snapshot.fleet.only(lands_on)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -26,6 +26,30 @@ class Move(Struct, frozen=True):
     """The node its replacement will most likely land on; empty where nobody has asked."""
 
 
+class HeldBack(Struct, frozen=True):
+    """A move that guards had nothing against, and that a limit or a budget did not allow."""
+
+    move: Move
+    refusal: Refusal
+
+
+class Turn(NamedTuple):
+    """Who is at work, at which extension point of which profile."""
+
+    profile: str
+    plugin: str
+    point: str
+
+
+class Limited(Struct, frozen=True):
+    """How many proposals of one namespace and node a limit of the cycle refused."""
+
+    limit: Limit
+    namespace: str
+    node: str
+    proposals: int
+
+
 class PluginRun(Struct, frozen=True, kw_only=True):
     """What one plugin did at one extension point of one profile."""
 
@@ -39,8 +63,15 @@ class PluginRun(Struct, frozen=True, kw_only=True):
     """Refusal code to number of proposals it met."""
     for_instance: dict[str, str] = {}
     """For each of these codes the sentence of the first pod that met it."""
+    limited: tuple[Limited, ...] = ()
+    """Those of the refused that met a limit of the cycle."""
     stopped: Stopped | None = None
     error: str = ""
+
+    @property
+    def turn(self) -> Turn:
+        """Whose run it was."""
+        return Turn(self.profile, self.plugin, self.point)
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -93,6 +124,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Of the pods that are being watched, in the order they were made."""
     spent: tuple[Spent, ...] = ()
     """How far the limits are used up; only those that the policy sets."""
+    held_back: tuple[HeldBack, ...] = ()
+    """Kept only where somebody is to be told of each."""
     history: Mapping[tuple[str, str], Any] = {}
     """What each (profile, plugin) wants to know in the next cycle."""
 

@@ -7,6 +7,7 @@
 | `filter`            | `(args, snapshot, pod) -> Refusal or None` | may this pod leave at all?    |
 | `preevictionfilter` | `(args, snapshot, pod) -> Refusal or None` | may it leave right now?       |
 | `presort`, `sort`   | `(args, snapshot, pod) -> key`             | smallest first                |
+| `evict`             | `(args, hands) -> Mover`                   | how pods of a plan leave      |
 
 Five more let it speak when somebody asks why; all may be left out:
 
@@ -36,9 +37,11 @@ from resettle.policy.problem import Problem
 if TYPE_CHECKING:
     from resettle.framework.draft import Draft
     from resettle.framework.knob import Knob
+    from resettle.framework.mover import MakeMover
     from resettle.framework.verdict import Band, Refusal, Stopped, Unwanted
     from resettle.model.node import Node
     from resettle.model.pod import Pod
+    from resettle.model.readings import Question
     from resettle.model.semantics import Semantics
     from resettle.model.snapshot import Snapshot
 
@@ -88,7 +91,24 @@ class Kind(Struct, frozen=True):
     """Where an API server lists it, such as `/apis/example.com/v1/widgets`."""
 
 
+class Deed(Struct, frozen=True):
+    """Something a mover must be allowed to do, everywhere in the cluster."""
+
+    verb: str
+    resource: str
+    """A plural, or a subresource such as `pods/eviction`."""
+    group: str = ""
+
+
+def _no_deeds(args: Any) -> tuple[Deed, ...]:
+    return ()
+
+
 def _nothing(args: Any) -> frozenset[str]:
+    return frozenset()
+
+
+def _no_questions(args: Any) -> frozenset[Question]:
     return frozenset()
 
 
@@ -119,8 +139,13 @@ class Plugin(Struct, frozen=True, kw_only=True):
     preevictionfilter: Guard | None = None
     presort: SortKey | None = None
     sort: SortKey | None = None
+    evict: MakeMover | None = None
+    acts: Callable[[Any], tuple[Deed, ...]] = _no_deeds
+    """What its mover does to the cluster, given the arguments; roles are made from it."""
     reads: Callable[[Any], frozenset[str]] = _nothing
-    """Kinds read beyond nodes and pods (and `usage`, `history`), given the arguments."""
+    """Kinds read beyond nodes and pods, and `history`, given the arguments."""
+    measures: Callable[[Any], frozenset[Question]] = _no_questions
+    """What has to be measured for it, given the arguments; read as `snapshot.usage`."""
     kinds: tuple[Kind, ...] = ()
     """Structs for kinds of this plugin's own; read as `snapshot.others[name]`."""
     cautions: Callable[[Any, Semantics], Iterator[str]] = _no_cautions

@@ -60,6 +60,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     pre_eviction_filters: tuple[Instance, ...] = ()
     presort: tuple[Instance, ...] = ()
     sort: tuple[Instance, ...] = ()
+    mover: Instance | None = None
+    """How its pods leave; None leaves that to whoever carries the plan out."""
 
     @property
     def instances(self) -> tuple[Instance, ...]:
@@ -71,4 +73,5 @@ class Profile(Struct, frozen=True, kw_only=True):
             *self.pre_eviction_filters,
             *self.deschedule,
             *self.balance,
+            *((self.mover,) if self.mover else ()),
         )

@@ -18,6 +18,7 @@ from resettle.model.node import (
     Volume,
 )
 from resettle.model.pod import Pod
+from resettle.model.readings import Measured
 
 
 class Keyed(Protocol):
@@ -48,6 +49,14 @@ class Change(Struct, Generic[T], frozen=True):
         after.update({thing.key: thing for thing in self.put})
         return dict(sorted(after.items()))
 
+    @classmethod
+    def between(cls, before: Mapping[str, T], after: Mapping[str, T]) -> Change[T]:
+        """What makes the second of the first, both by key; only the very same objects are equal."""
+        if before is after:
+            return NOTHING
+        put = tuple(thing for key, thing in after.items() if before.get(key) is not thing)
+        return Change(put, frozenset(before.keys() - after.keys()))
+
 
 NOTHING: Change[Any] = Change()
 
@@ -64,3 +73,24 @@ class Changes(Struct, frozen=True, kw_only=True):
     claims: Change[Claim] = NOTHING
     volumes: Change[Volume] = NOTHING
     attach_limits: Change[AttachLimits] = NOTHING
+    others: Mapping[str, tuple[Any, ...]] = {}
+    """All objects, in order, of each of the plugins' own kinds in which something changed."""
+    history: Mapping[tuple[str, str], Any] | None = None
+    """What plugins remember now; None for the same as before."""
+    moving: frozenset[str] | None = None
+    """Uids of pods that are on their way now; None for the same as before."""
+    usage: Measured | None = None
+    """What is measured now; None for the same as before."""
+
+
+FIELDS = {
+    "Node": "nodes",
+    "Pod": "pods",
+    "Namespace": "namespaces",
+    "PriorityClass": "priority_classes",
+    "PodDisruptionBudget": "budgets",
+    "PersistentVolumeClaim": "claims",
+    "PersistentVolume": "volumes",
+    "CSINode": "attach_limits",
+}
+"""Where changes, and snapshots, have each kind that may come and go."""

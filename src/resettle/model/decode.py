@@ -7,11 +7,12 @@ differs from pod to pod (names, times, container ids) never enters a key.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import astuple
 
 from resettle.errors import InputError
 from resettle.model import wire
@@ -33,6 +34,7 @@ from resettle.model.parts import (
     NO_VOLUMES,
     Conditions,
     annotations_of,
+    asked_by,
     conditions_of,
     container_state_of,
     host_ports_of,
@@ -188,6 +190,38 @@ class Decoder:
         """The priority class."""
         return PriorityClass(item.metadata.name, item.value)
 
+    # -- what it remembers ------------------------------------------------------------------
+
+    @property
+    def held(self) -> int:
+        """How many templates and states it would find again."""
+        return len(self._templates) + len(self._states)
+
+    def keep_only(
+        self, templates: Iterable[Template], states: Iterable[State], names: Iterable[str]
+    ) -> None:
+        """Forgets all parts but those of these templates, states and texts.
+
+        Pods decoded from now on still share them with pods that have them.
+        """
+        kept = set(templates)
+        specs = {template.spec for template in kept}
+        demands = {spec.demand for spec in specs}
+        shared = {id(part) for it in kept for part in (it.labels, it.owners, it.annotations)}
+        shared.update(map(id, states))
+        self._templates = {key: it for key, it in self._templates.items() if it in kept}
+        self._specs = {key: it for key, it in self._specs.items() if it in specs}
+        self._demands = {key: it for key, it in self._demands.items() if it in demands}
+        self._labels = {key: it for key, it in self._labels.items() if id(it) in shared}
+        self._owners = {key: it for key, it in self._owners.items() if id(it) in shared}
+        self._annotations = {key: it for key, it in self._annotations.items() if id(it) in shared}
+        self._states = {key: it for key, it in self._states.items() if id(it) in shared}
+        self._texts = {text: text for text in names}
+        for template in kept:
+            for text in (template.namespace, *template.spec.images):
+                self._texts[text] = text
+        self._asks, self._quantities = {}, {}
+
     # -- parts of a pod ---------------------------------------------------------------------
 
     def _text(self, text: str) -> str:
@@ -201,12 +235,7 @@ class Decoder:
         owners = self._owners.get(raw_owners)
         if owners is None:
             owners = self._owners[raw_owners] = self._owner_references(raw_owners)
-        marks = meta.annotations
-        annotations = (
-            (marks.evict, marks.prefer_no_eviction, marks.mirror, marks.source, marks.deletion_cost)
-            if marks
-            else ()
-        )
+        annotations = astuple(meta.annotations) if meta.annotations else ()
         # Shared parts are one object each, so their identity stands for their bytes.
         key = (meta.namespace, id(labels), annotations, id(owners), id(spec))
         template = self._templates.get(key)
@@ -229,20 +258,18 @@ class Decoder:
     def _spec(
         self, item: wire.PodSpec, node: str, local: bool, claimed: bool, ephemeral: bool
     ) -> Spec:
-        affinity = bytes(item.affinity)
-        if b"matchFields" in affinity:
-            affinity = unpinned(affinity, node.encode())
-        containers, init = item.containers, item.init_containers
+        affinity = b""
+        if item.affinity is not wire.ABSENT:
+            affinity = bytes(item.affinity)
+            if b"matchFields" in affinity:
+                affinity = unpinned(affinity, node.encode())
         key = (
-            tuple([(c.image, bytes(c.resources)) for c in containers]) if containers else (),
-            tuple([(c.image, bytes(c.resources), c.restart_policy) for c in init]) if init else (),
+            asked_by(item.containers),
+            asked_by(item.init_containers),
             affinity,
             bytes(item.tolerations),
-            bytes(item.node_selector),
-            bytes(item.topology_spread_constraints),
             rare_parts_of(item),
             item.priority,
-            host_ports_of(containers, init),
             local,
             claimed,
             ephemeral,
@@ -264,6 +291,7 @@ class Decoder:
         required = nodes.required if nodes else None
         required_terms = required.node_selector_terms or () if required else ()
         selector = _part(_labels, bytes(item.node_selector))
+        sidecars = [c for c in item.init_containers or () if c.restart_policy == "Always"]
         return Spec(
             demand=self._demand(
                 pod_requests(
@@ -309,8 +337,8 @@ class Decoder:
             gated=bool(_part(_anything, bytes(item.scheduling_gates))),
             host_ports=tuple(
                 HostPort(port.protocol, port.host_port, _address(port.host_ip))
-                for raw in host_ports_of(item.containers, item.init_containers)
-                for port in _ports.decode(raw) or ()
+                for container in (*(item.containers or ()), *sidecars)
+                for port in _part(_ports, host_ports_of(container)) or ()
                 if port.host_port
             ),
         )

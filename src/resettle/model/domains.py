@@ -9,7 +9,7 @@ of their domain: "all domains with at most two" is an OR of three bitmaps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from resettle.model.fleet import Fleet, NodeSet
@@ -45,16 +45,14 @@ class Tally:
             )
         return view
 
-    def fewest(self, nodes: NodeSet, without: str) -> NodeSet:
-        """Of the nodes those with the fewest such pods, once one has left a node."""
+    def groups(self, nodes: NodeSet, without: str) -> Iterator[tuple[int, NodeSet]]:
+        """The nodes by how many such pods each has, once one has left a node."""
         left = self._fleet.only(without) & nodes
-        free, held = nodes & ~left, self.per_node.get(without, 0) - 1
-        for count in sorted(self._by_count):
-            if left and held <= count:
-                return left | (free & self._by_count[count] if held == count else 0)
-            if here := free & self._by_count[count]:
-                return here
-        return left
+        if left:
+            yield self.per_node.get(without, 0) - 1, left
+        for count, there in self._by_count.items():
+            if here := nodes & there & ~left:
+                yield count, here
 
     @cached_property
     def _by_count(self) -> dict[int, NodeSet]:

@@ -39,8 +39,12 @@ class Fleet:
 
     def after(self, change: Change[Node]) -> Fleet:
         """The fleet once some nodes have come or changed and others are gone."""
-        nodes = change.applied({node.name: node for node in self.nodes})
-        return Fleet(nodes.values())
+        return Fleet(change.applied(self.by_name).values())
+
+    @property
+    def by_name(self) -> dict[str, Node]:
+        """The nodes by their names."""
+        return {node.name: node for node in self.nodes}
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)

@@ -1,14 +1,17 @@
 """Where a replacement will most likely land, among the nodes that would take it.
 
-After kube-scheduler's default scores, each in turn: no soft taint that the pod does not tolerate,
-the heaviest of its node preferences, domains with few of its like, and then the node with the
-largest share of cpu and memory left. The real scheduler adds scores up and
-breaks ties by chance, so this is a forecast.
+After kube-scheduler's default scores. Soft taints, node preferences and the pod's own soft rules
+are asked in turn. Room, and how pods of one owner are scattered over nodes and zones, are added up
+in the scheduler's own points, and a tie goes to the pod's own node. The real scheduler adds up all
+of them and breaks ties by chance, so this is a forecast.
 """
 
 from __future__ import annotations
 
-from resettle.model.domains import Domains
+from collections.abc import Iterator
+from math import log
+
+from resettle.model.domains import Domains, Tally
 from resettle.model.evenness import Evenness
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.neighbours import Neighbours
@@ -16,6 +19,13 @@ from resettle.model.occupancy import Occupancy
 from resettle.model.pod import Demand, Pod, Spec
 from resettle.model.quantity import counted
 from resettle.model.residents import Residents
+
+ZONE = "topology.kubernetes.io/zone"
+FEW = 32
+CLEAR_LEAD = 5
+"""Points, of which a node that is emptier by one percent has one more."""
+EVENED_OUT = 25
+"""More than the points by which two nodes can differ in how a pod evens them out."""
 
 
 class Ranking:
@@ -71,21 +81,51 @@ class Landing:
         self._neighbours = neighbours
         self._ranking = Ranking(fleet, [self._full(at) for at in range(len(fleet.nodes))])
 
-    def of(self, pod: Pod, among: NodeSet, home: str) -> str:
-        """The likeliest of these nodes, of which there is at least one, once the pod has left."""
+    def of(self, pod: Pod, among: NodeSet, home: str, lead: int = 0) -> str:
+        """The likeliest of these nodes, of which there is at least one, once the pod has left.
+
+        A node that has not this many points more than the pod's own does not count as likelier.
+        """
         spec = pod.template.spec
         nodes = self._pleasant(spec, among)
         nodes = self._preferred(spec, pod.node, nodes)
         if spec.spread or spec.preferred_away:
             nodes = self._quiet(pod, nodes, home)
+        scattered = None
         if not spec.spread and pod.owners:
-            nodes = self._apart(pod, nodes, home)
-        emptiest = self._ranking.emptiest(nodes)
-        if nodes & self._fleet.only(home) and emptiest != home:
-            at, best = self._fleet.position[home], self._fleet.position[emptiest]
-            if self._full(at, spec.demand) <= self._full(best):
-                return home
-        return emptiest
+            copies = self._residents.of_owner(pod.owners[0].uid, pod.namespace)
+            scattered = list(self._scattered(copies, among, home))
+        return self._best(spec.demand, nodes, home, lead, scattered or [(0, among)])
+
+    def _best(
+        self,
+        demand: Demand,
+        nodes: NodeSet,
+        home: str,
+        lead: int,
+        groups: list[tuple[int, NodeSet]],
+    ) -> str:
+        """The node with the most points for room and for the group that it is in."""
+        own = nodes & self._fleet.only(home)
+        best, most = home, -1
+        for points, group in groups:
+            if own & group:
+                most = points + self._room_points(home, demand, at_home=True) + lead
+        ceiling = None
+        for points, group in sorted(groups, reverse=True):
+            here = group & nodes & ~own
+            if not here:
+                continue
+            if ceiling is None:
+                roomiest = self._ranking.emptiest(nodes & ~own)
+                ceiling = self._room_points(roomiest, demand) + EVENED_OUT
+            if points + ceiling <= most:
+                break
+            name = self._ranking.emptiest(here)
+            total = points + self._room_points(name, demand)
+            if total > most:
+                best, most = name, total
+        return best
 
     def changed(self, *names: str) -> None:
         """Looks again at nodes whose room has changed."""
@@ -94,22 +134,62 @@ class Landing:
             if at is not None:
                 self._ranking.put(at, self._full(at))
 
-    def _apart(self, pod: Pod, nodes: NodeSet, home: str) -> NodeSet:
-        """Of the nodes those with the fewest pods of the same owner.
+    def _scattered(self, copies: Tally, among: NodeSet, home: str) -> Iterator[tuple[int, NodeSet]]:
+        """The nodes, in groups with as many points each for having few copies near.
 
         The scheduler spreads pods that state no rule of their own by a soft rule of its own.
         """
-        copies = self._residents.of_owner(pod.owners[0].uid, pod.namespace)
-        return copies.fewest(nodes, home)
+        zones = copies.over(ZONE)
+        here = zones.around(home)
+        regions = [(level, zones.exactly(level) & ~here) for level in zones.levels]
+        regions.append(((zones.counted_at(home) or 1) - 1, here))
+        on_nodes = log(among.bit_count() + 2)
+        in_zones = log(self._zones_within(among) + 2)
+        found = [
+            (round(count * on_nodes + 2 + in_zone * in_zones + 4), group)
+            for in_zone, region in regions
+            for count, group in copies.groups(region & among, home)
+        ]
+        found += [
+            (round(count * on_nodes + 2), group)
+            for count, group in copies.groups(among & ~zones.having, home)
+        ]
+        least, most = min(found)[0], max(found)[0]
+        for weight, group in found:
+            yield 2 * (100 * (most + least - weight) // most), group
 
-    def _full(self, at: int, without: Demand | None = None) -> float:
-        """Mean share of cpu and memory in use on a node, be it without one such pod."""
+    def _zones_within(self, among: NodeSet) -> int:
+        """In how many zones the nodes are; of very many zones, in how many they could be."""
+        zones = self._fleet.domains(ZONE)
+        if len(zones) > FEW:
+            return min(len(zones), among.bit_count())
+        return sum(1 for nodes in zones.values() if nodes & among)
+
+    def _room_points(self, name: str, demand: Demand, *, at_home: bool = False) -> int:
+        """What the scheduler gives a node for what is left with the pod, and for evening it out."""
+        at = self._fleet.position[name]
+        left_over, before, after = 0, [], []
+        for resource in ("cpu", "memory"):
+            offer = self._fleet.offers(resource)[at]
+            if not offer:
+                continue
+            used = offer - self._room.stock(resource).left[at]
+            asked = counted(resource, demand.requests.get(resource, 0))
+            full = used if at_home else used + asked
+            left_over += max(offer - full, 0) * 100 // offer
+            before.append(min((full - asked) / offer, 1.0))
+            after.append(min(full / offer, 1.0))
+        if not after:
+            return 0
+        evened = 50 + (50 + _evenness(after) - _evenness(before)) // 2
+        return left_over // len(after) + evened
+
+    def _full(self, at: int) -> float:
+        """Mean share of cpu and memory in use on a node."""
         shares = []
         for name in ("cpu", "memory"):
             offer = self._fleet.offers(name)[at] or 0
             left = self._room.stock(name).left[at]
-            if without is not None:
-                left += counted(name, without.requests.get(name, 0))
             shares.append((offer - left) / offer if offer else 1.0)
         return sum(shares) / len(shares)
 
@@ -142,6 +222,11 @@ class Landing:
                 itself = self._evenness.counts(rule, pod.template)
                 nodes = _fewest(self._evenness.domains(rule), nodes, home if itself else "")
         return nodes
+
+
+def _evenness(shares: list[float]) -> int:
+    """Up to 100 points for resources that are used to the same share."""
+    return int((1 - (max(shares) - min(shares)) / 2) * 100)
 
 
 def _fewest(domains: Domains, nodes: NodeSet, home: str) -> NodeSet:

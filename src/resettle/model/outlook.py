@@ -16,7 +16,7 @@ from resettle.model.attachments import Attachments
 from resettle.model.evenness import Evenness
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.ground import Ground
-from resettle.model.landing import Landing
+from resettle.model.landing import CLEAR_LEAD, Landing
 from resettle.model.neighbours import Neighbours
 from resettle.model.occupancy import Occupancy, Ports
 from resettle.model.pod import Demand, Pod, Template
@@ -148,6 +148,13 @@ class Outlook:
     def likeliest(self, pod: Pod, among: NodeSet) -> str:
         """The node of the set, which holds at least one, that the scheduler would rather choose."""
         return self._landing.of(pod, among, self.residents.home(pod))
+
+    def drawn_to(self, pod: Pod, among: NodeSet) -> str:
+        """The same, but the pod's own node unless the scheduler clearly prefers another.
+
+        Pods that leave together change what the scheduler sees, each for the others.
+        """
+        return self._landing.of(pod, among, self.residents.home(pod), CLEAR_LEAD)
 
     def live_replicas(self, owner: str) -> int:
         """Pods of an owner that run or will run and that the plan has left alone so far."""

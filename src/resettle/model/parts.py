@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from array import array
 from datetime import UTC, datetime
+from sys import byteorder
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -13,11 +14,7 @@ from resettle.errors import InputError
 from resettle.model import wire
 from resettle.model.affinity import OWN_NODE
 from resettle.model.pod import (
-    DELETION_COST,
-    EVICT,
-    MIRROR,
-    PREFER_NO_EVICTION,
-    SOURCE,
+    ANNOTATIONS,
     ContainerState,
 )
 
@@ -30,6 +27,7 @@ _PIN = re.compile(
 )
 _OWN_NODE_JSON = msgspec.json.encode(OWN_NODE)
 _NO_STATE = ContainerState()
+_UNKNOWN = bytes(8)
 NO_VOLUMES: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
 
 
@@ -75,37 +73,40 @@ def volumes_of(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], tuple[str, 
     return claims, own, local
 
 
-def host_ports_of(
-    containers: list[wire.Container] | None, init: list[wire.Container] | None
-) -> tuple[bytes, ...]:
-    """The ports, undecoded, of each container that takes some of the node's own."""
-    return tuple(
-        [bytes(c.ports) for c in containers or () if b"hostPort" in bytes(c.ports)]
-        + [
-            bytes(c.ports)
-            for c in init or ()
-            if c.restart_policy == "Always" and b"hostPort" in bytes(c.ports)
-        ]
-    )
-
-
 def _present(raw: Raw) -> bool:
     return raw is not wire.ABSENT and bytes(raw) != b"null"
 
 
 def annotations_of(marks: tuple[str | None, ...]) -> dict[str, str]:
     """The annotations that are there, by name."""
-    names = (EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COST)
-    return {name: mark for name, mark in zip(names, marks, strict=False) if mark is not None}
+    return {name: mark for name, mark in zip(ANNOTATIONS, marks, strict=False) if mark is not None}
 
 
 def rare_parts_of(item: wire.PodSpec) -> tuple[bytes, ...]:
     """What few pods have, undecoded; nothing for all the others."""
+    selector, spread = item.node_selector, item.topology_spread_constraints
     overhead, resources, claims = item.overhead, item.resources, item.resource_claims
     gates = item.scheduling_gates
-    if overhead is resources is claims is gates is wire.ABSENT:
+    if selector is spread is overhead is resources is claims is gates is wire.ABSENT:
         return ()
-    return (bytes(overhead), bytes(resources), bytes(claims), bytes(gates))
+    return tuple(map(bytes, (selector, spread, overhead, resources, claims, gates)))
+
+
+def asked_by(containers: list[wire.Container] | None) -> tuple[Any, ...]:
+    """What makes containers alike: their images, and what they ask of a node."""
+    return tuple(
+        [(c.image, bytes(c.resources), c.restart_policy, host_ports_of(c)) for c in containers]
+        if containers
+        else ()
+    )
+
+
+def host_ports_of(container: wire.Container) -> bytes:
+    """Its ports, undecoded, if it takes some of the node's own."""
+    if container.ports is wire.ABSENT:
+        return b""
+    ports = bytes(container.ports)
+    return ports if b"hostPort" in ports else b""
 
 
 def unpinned(affinity: bytes, node: bytes) -> bytes:
@@ -119,14 +120,19 @@ def unpinned(affinity: bytes, node: bytes) -> bytes:
 def conditions_of(conditions: list[wire.ConditionStatus]) -> tuple[Conditions, bytes]:
     """What holds, and packed since when; most of a pod's conditions changed at once."""
     shape: list[tuple[str, str, str]] = []
-    times: list[int] = []
+    since: list[bytes] = []
     last: str | None = None
-    second = 0
+    second = _UNKNOWN
     for condition in conditions:
         shape.append((condition.type, condition.status, condition.reason or ""))
         if condition.last_transition_time != last:
             last = condition.last_transition_time
-            since = parse_time(last)
-            second = int(since.timestamp()) if since else 0
-        times.append(second)
-    return tuple(shape), array("q", times).tobytes()
+            second = _packed(last)
+        since.append(second)
+    return tuple(shape), b"".join(since)
+
+
+def _packed(time: str | None) -> bytes:
+    instant = parse_time(time)
+    second = int(instant.timestamp()) if instant else 0
+    return second.to_bytes(8, byteorder, signed=True)

@@ -32,7 +32,11 @@ PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 MIRROR = "kubernetes.io/config.mirror"
 SOURCE = "kubernetes.io/config.source"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-ANNOTATIONS = frozenset({EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COST})
+ON_REQUEST = "descheduler.alpha.kubernetes.io/request-evict-only"
+"""The pod is moved by somebody else, once it has been asked to leave."""
+IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
+"""Somebody else is moving the pod now."""
+ANNOTATIONS = (EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COST, ON_REQUEST, IN_PROGRESS)
 """The annotations we read; any other could differ from pod to pod and would part templates."""
 
 CRITICAL_PRIORITY = 2_000_000_000

@@ -21,6 +21,10 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 Lists = dict[K, list[Pod]]
 _NOBODY: list[Pod] = []
+_FEW = 1000
+"""So many changes are always entered one by one; many more are quicker sorted in."""
+_SHORT = 200
+"""In a list of fewer pods one is found quicker by looking at each than by drawing lots."""
 
 
 class Same:
@@ -49,6 +53,7 @@ class Population:
         self._requested: dict[str, dict[str, int]] = {}
         self._active: dict[Template, list[Pod]] = {}
         self._told: dict[Hashable, dict[Template, Any]] = {}
+        self._told_before: dict[Hashable, dict[Template, Any]] = {}
         self._by_label: dict[tuple[str, str], dict[str, list[Template]]] = {}
         self._lots: dict[Template, bytes] = {}
         for pod in pods:
@@ -65,13 +70,43 @@ class Population:
 
     def after(self, change: Change[Pod]) -> Population:
         """The population once some pods have come or changed and others are gone."""
+        if not self._by_name:
+            first = Population.of(change.put)
+            if len(first) == len(change.put):
+                return first
+        if not self._by_name:
+            return Population.of({pod.key: pod for pod in change.put}.values())
         by_name = _NameEditor(self._by_name)
         replaced = [by_name.pop(*key.split("/", 1)) for key in sorted(change.gone)]
         arrived = list({pod.key: pod for pod in change.put}.values())
         replaced += [by_name.swap(pod) for pod in arrived]
         departed = [pod for pod in replaced if pod is not None]
+        if len(arrived) + len(departed) > max(_FEW, len(self) // 2):
+            later = Population.of(pod for pods in by_name.names.values() for pod in pods.values())
+        else:
+            later = self._edited(by_name.names, arrived, departed)
+        later._told_before = self._told or self._told_before
+        return later
+
+    def since(self, earlier: Population) -> Change[Pod]:
+        """What makes this population of an earlier one; what both share is passed over."""
+        put: list[Pod] = []
+        gone: set[str] = set()
+        for namespace, pods in self._by_name.items():
+            before = earlier._by_name.get(namespace, {})
+            if pods is not before:
+                put += [pod for name, pod in pods.items() if before.get(name) is not pod]
+                gone.update(f"{namespace}/{name}" for name in before if name not in pods)
+        for namespace, before in earlier._by_name.items():
+            if namespace not in self._by_name:
+                gone.update(f"{namespace}/{name}" for name in before)
+        return Change(tuple(put), frozenset(gone))
+
+    def _edited(
+        self, names: dict[str, dict[str, Pod]], arrived: list[Pod], departed: list[Pod]
+    ) -> Population:
         later = Population()
-        later._by_name = by_name.names
+        later._by_name = names
         later._by_node = _edited(self._by_node, arrived, departed, lambda pod: pod.node)
         later._by_template = _edited(self._by_template, arrived, departed, lambda pod: pod.template)
         later._by_state = _restated(self._by_state, arrived, departed)
@@ -79,7 +114,6 @@ class Population:
         touched = {pod.template for pod in (*arrived, *departed)}
         later._active = {key: pods for key, pods in self._active.items() if key not in touched}
         later._lots = {key: lot for key, lot in self._lots.items() if key not in touched}
-        later._told = self._told
         return later
 
     def _requested_after(
@@ -169,8 +203,13 @@ class Population:
         return answer
 
     def answers(self, question: Hashable) -> dict[Template, Any]:
-        """A notebook of answers about templates, which later populations go on with."""
-        answers = self._told.setdefault(question, {})
+        """A notebook of answers about templates, which later populations go on with.
+
+        One that nobody asked for between two populations is thrown away.
+        """
+        answers = self._told.get(question)
+        if answers is None:
+            answers = self._told[question] = self._told_before.get(question, {})
         if len(answers) > 2 * len(self._by_template) + 1000:
             answers.clear()
         return answers
@@ -233,6 +272,9 @@ def _edited(
                 own.add(place)
                 later[place] = list(later.get(place, ()))
             here = later[place]
+            if not came and len(here) < _SHORT:
+                here.remove(pod)
+                continue
             at = bisect_left(here, by_lot(pod), key=by_lot)
             if came:
                 here.insert(at, pod)

@@ -38,10 +38,14 @@ _SUFFIX = {
     "Ei": Fraction(2**60),
 }
 _LARGEST_EXPONENT = 36
+_WHOLE = re.compile(r"(\d+)([numkMGTPE]|[KMGTPE]i|)", re.ASCII)
+_NANO_OF = {"": NANO} | {suffix: int(factor * NANO) for suffix, factor in _SUFFIX.items()}
 
 
 def parse_quantity(text: str) -> int:
     """The quantity in nano units; finer fractions round up, as Kubernetes does."""
+    if whole := _WHOLE.fullmatch(text):
+        return int(whole[1]) * _NANO_OF[whole[2]]
     found = _FORM.fullmatch(text)
     if found is None or abs(int(found["exponent"] or 0)) > _LARGEST_EXPONENT:
         raise InputError(

@@ -95,15 +95,20 @@ class Expression(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of `matchExpressions`."""
 
     key: str
+    """The label that is asked about."""
     operator: str
+    """`In`, `NotIn`, `Exists` or `DoesNotExist`."""
     values: tuple[str, ...] = ()
+    """Values for `In` and `NotIn`."""
 
 
 class LabelSelector(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The selector object of the Kubernetes API, as people write it."""
 
     match_labels: dict[str, str] = {}
+    """Labels that must have exactly these values."""
     match_expressions: tuple[Expression, ...] = ()
+    """Requirements that must all hold."""
 
     def problems(self) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
         """(path, what, fix) for each part that Kubernetes rejects."""

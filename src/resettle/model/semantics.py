@@ -44,6 +44,11 @@ class Semantics(Struct, frozen=True, kw_only=True):
     """A destination needs at least as many tolerations as it has taints, the soft ones too."""
     bystanders_moved: bool = False
     """Balancing moves pods that use nothing of what the thresholds are about."""
+    figures_judged_together: bool = False
+    """Measured figures are good for all nodes or for none, and of two for one node the later
+    counts."""
+    control_plane_balanced: bool = False
+    """Nodes of the control plane count as nodes that load is moved from and to."""
     preference_beyond_reach: bool = False
     """A preferred node is a reason to leave even if it cannot take the pod."""
     replicas_counted_loosely: bool = False

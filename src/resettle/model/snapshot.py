@@ -27,6 +27,7 @@ from resettle.model.node import (
 from resettle.model.outlook import Outlook
 from resettle.model.pod import FINISHED, Pod, Template
 from resettle.model.population import Population, Same
+from resettle.model.readings import Measured
 from resettle.model.room import Room
 from resettle.model.selector import EVERYTHING, Selector
 from resettle.model.semantics import PARITY, Semantics
@@ -54,6 +55,8 @@ class Snapshot:
     """What (profile, plugin) remembered of the cycle before."""
     moving: frozenset[str] = frozenset()
     """Uids of pods that are on their way already: earlier moves not yet seen to end."""
+    usage: Measured = field(default_factory=dict)
+    """How busy nodes and pods are, as far as somebody was asked."""
     node_selector: Selector = EVERYTHING
     semantics: Semantics = PARITY
 
@@ -73,6 +76,7 @@ class Snapshot:
         others: Mapping[str, tuple[Any, ...]] | None = None,
         history: Mapping[tuple[str, str], Any] | None = None,
         moving: Iterable[str] = (),
+        usage: Measured | None = None,
     ) -> Self:
         """A snapshot of these objects, in canonical order whatever theirs was."""
         return cls(
@@ -88,6 +92,7 @@ class Snapshot:
             others=others or {},
             history=history or {},
             moving=frozenset(moving),
+            usage=usage or {},
         )
 
     def next(self, changes: Changes) -> Snapshot:
@@ -103,11 +108,41 @@ class Snapshot:
             claims=changes.claims.applied(self.claims),
             volumes=changes.volumes.applied(self.volumes),
             attach_limits=changes.attach_limits.applied(self.attach_limits),
+            others={**self.others, **changes.others} if changes.others else self.others,
+            history=self.history if changes.history is None else changes.history,
+            moving=self.moving if changes.moving is None else changes.moving,
+            usage=self.usage if changes.usage is None else changes.usage,
+        )
+
+    def since(self, earlier: Snapshot) -> Changes:
+        """What makes this snapshot of an earlier one: `earlier.next(later.since(earlier))`."""
+        return Changes(
+            at=self.taken_at,
+            pods=self.population.since(earlier.population),
+            nodes=Change.between(earlier.fleet.by_name, self.fleet.by_name),
+            namespaces=Change.between(earlier.namespaces, self.namespaces),
+            priority_classes=Change.between(earlier.priority_classes, self.priority_classes),
+            budgets=Change.between(earlier.budgets, self.budgets),
+            claims=Change.between(earlier.claims, self.claims),
+            volumes=Change.between(earlier.volumes, self.volumes),
+            attach_limits=Change.between(earlier.attach_limits, self.attach_limits),
+            others={
+                kind: self.others.get(kind, ())
+                for kind in (*earlier.others, *self.others)
+                if earlier.others.get(kind) is not self.others.get(kind, ())
+            },
+            history=None if self.history == earlier.history else self.history,
+            moving=None if self.moving == earlier.moving else self.moving,
+            usage=None if self.usage == earlier.usage else self.usage,
         )
 
     def read_as(self, semantics: Semantics, node_selector: Selector) -> Snapshot:
         """The same cluster as one policy sees it: its nodes, and how it reads them."""
         return replace(self, semantics=semantics, node_selector=node_selector)
+
+    def measured(self, usage: Measured) -> Snapshot:
+        """The same cluster with what was measured of it."""
+        return replace(self, usage=usage)
 
     # -- nodes --------------------------------------------------------------------------------
 
@@ -232,3 +267,12 @@ class Snapshot:
         if found is None:
             found = self._prepared[key] = make(args, self)
         return found
+
+    def release(self) -> None:
+        """Lets go of what was worked out from it and refers back to it.
+
+        Without such circles a snapshot is freed the moment nobody holds it any more, and a daemon
+        need not wait for the garbage collector to look at every pod.
+        """
+        for name in ("fit", "outlook", "_prepared"):
+            self.__dict__.pop(name, None)

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from msgspec import Raw, Struct, field
 
-from resettle.model.pod import DELETION_COST, EVICT, MIRROR, PREFER_NO_EVICTION, SOURCE
+from resettle.model.pod import (
+    DELETION_COST,
+    EVICT,
+    IN_PROGRESS,
+    MIRROR,
+    ON_REQUEST,
+    PREFER_NO_EVICTION,
+    SOURCE,
+)
 from resettle.model.selector import Expression
 
 ABSENT = Raw(b"")
@@ -26,6 +34,8 @@ class WatchedAnnotations(Wire):
     mirror: str | None = field(name=MIRROR, default=None)
     source: str | None = field(name=SOURCE, default=None)
     deletion_cost: str | None = field(name=DELETION_COST, default=None)
+    on_request: str | None = field(name=ON_REQUEST, default=None)
+    in_progress: str | None = field(name=IN_PROGRESS, default=None)
 
 
 class PodMeta(Wire):

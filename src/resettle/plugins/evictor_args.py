@@ -31,19 +31,23 @@ class PriorityThreshold(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Pods of this priority and above are protected."""
 
     value: Int32 | None = None
+    """The priority itself, at most 2000000000."""
     name: str = ""
+    """The priority class to take it from; `value` or `name`, not both."""
 
 
 class StorageClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A storage class by name."""
 
     name: str = ""
+    """The name of a storage class."""
 
 
 class ClaimsConfig(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Narrows PodsWithPVC to claims of some classes."""
 
     protected_storage_classes: tuple[StorageClass, ...] = ()
+    """Protect only claims of these storage classes."""
 
 
 class ProtectionsConfig(
@@ -56,34 +60,54 @@ class ProtectionsConfig(
     """Settings of single protections."""
 
     pods_with_pvc: ClaimsConfig | None = None
+    """Settings of `PodsWithPVC`."""
 
 
 class PodProtections(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which protections hold beyond, or less than, the default ones."""
 
     default_disabled: tuple[str, ...] = ()
+    """Default protections to turn off."""
     extra_enabled: tuple[str, ...] = ()
+    """Protections to turn on."""
     config: ProtectionsConfig | None = None
+    """Settings of single protections."""
 
 
 class Args(PluginArgs, frozen=True, kw_only=True):
     """Arguments of DefaultEvictor."""
 
     node_selector: str = ""
+    """Narrows the nodes that `nodeFit` may find; the policy's own `nodeSelector` does not."""
     label_selector: LabelSelector | None = None
+    """Only pods with these labels may go."""
     namespace_label_selector: LabelSelector | None = None
+    """Only pods of namespaces with these labels may go."""
     priority_threshold: PriorityThreshold | None = None
+    """Pods of this priority and above stay; without it 2000000000."""
     node_fit: bool | None = None
+    """A pod only goes when some other node would take it."""
     min_replicas: Unsigned | None = None
+    """Pods whose only owner has fewer pods than this stay; 0 and 1 ask for nothing."""
     min_pod_age: Duration | None = None
+    """Pods that started less than this ago stay; in `resettle/v1` `0s` asks for nothing."""
     no_eviction_policy: Literal["", "Preferred", "Mandatory"] = ""
+    """`Mandatory`: pods that carry `prefer-no-eviction` stay; else these only go later than their
+    like."""
     pod_protections: PodProtections = PodProtections()
+    """What to protect beyond, or less than, the default."""
     evict_local_storage_pods: bool = False
+    """Older word for disabling `PodsWithLocalStorage`."""
     evict_daemon_set_pods: bool = False
+    """Older word for disabling `DaemonSetPods`."""
     evict_system_critical_pods: bool = False
+    """Older word for disabling `SystemCriticalPods`."""
     evict_failed_bare_pods: bool = False
+    """Older word for disabling `FailedBarePods`."""
     ignore_pvc_pods: bool = False
+    """Older word for enabling `PodsWithPVC`."""
     ignore_pods_without_pdb: bool = field(name="ignorePodsWithoutPDB", default=False)
+    """Older word for enabling `PodsWithoutPDB`."""
 
     @property
     def protections(self) -> frozenset[str]:

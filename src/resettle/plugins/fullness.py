@@ -1,32 +1,79 @@
-"""How the utilization plugins tell how full a node is, and how near to a line."""
+"""How balancing plugins tell how full a node is, how near to a line, or why nobody knows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import nsmallest
 
-from resettle.framework.verdict import Band
-from resettle.load.bands import Shares, Thresholds
+from resettle.framework.draft import Draft
+from resettle.framework.verdict import Band, Unwanted
+from resettle.load.bands import UNDER, UNKNOWN, Bands
+from resettle.load.shares import Shares, Thresholds
+from resettle.load.usage import Doubt, Usage
 from resettle.model.node import Node
 
 MOST = 3
 
 
-def told(name: str, node: Node, measured: Shares, limits: Thresholds, line: str) -> Band:
+def band_of(node: Node, bands: Bands, usage: Usage, low: str, high: str) -> Band | None:
+    """The band of a node with its figures; the lines are called by the names a policy has."""
+    found = bands.of(node)
+    if found is None:
+        return None
+    if found == UNKNOWN:
+        doubt = usage.doubt(node)
+        return Band(found, f"{node.name} {doubt.says if doubt else 'was not measured'}")
+    if found == UNDER:
+        return told(found, node, bands.measured[node], bands.low, low, usage)
+    return told(found, node, bands.measured[node], bands.high, high, usage)
+
+
+def told(
+    name: str, node: Node, measured: Shares, limits: Thresholds, line: str, usage: Usage
+) -> Band:
     """A band, with the figures that put the node there."""
     parts = [
-        f"{share:.0f}% {resource} ({line} {limits[resource]:.0f}%)"
+        f"{share:.0f}% {usage.named(resource)} ({line} {limits[resource]:.0f}%)"
         for resource, share in measured.items()
         if resource in limits
     ]
     return Band(name, f"{node.name} is at {', '.join(parts) or 'nothing that is measured'}")
 
 
+def not_over(band: Band, doubt: Doubt | None) -> Unwanted:
+    """Why pods of a node that is not too full stay."""
+    if doubt is not None:
+        return Unwanted(doubt.code, band.says)
+    return Unwanted("node-under" if band.name == UNDER else "node-within", band.says)
+
+
+def on_control_plane(node: Node) -> Unwanted:
+    """Why pods of a node that is in scope and yet in no band stay."""
+    says = f"{node.name} is of the control plane, and `nodeSelector` does not name that role"
+    return Unwanted("control-plane", says)
+
+
+def tell_doubts(bands: Bands, usage: Usage, draft: Draft) -> None:
+    """Notes on each node that nobody can place why that is so."""
+    for node in bands.unknown:
+        if doubt := usage.doubt(node):
+            draft.note(node, doubt.code, doubt.says)
+
+
+def nearly(bands: Bands, usage: Usage, low: str, high: str) -> Iterator[str]:
+    """Nodes that are nearly too full; where none is empty enough, those that nearly are."""
+    if not bands.under:
+        open_nodes = [node for node in bands.measured if not node.unschedulable]
+        return nearest(open_nodes, bands.measured, bands.low, low, usage, below=False)
+    return nearest(bands.within, bands.measured, bands.high, high, usage, below=True)
+
+
 def nearest(
     nodes: Iterable[Node],
-    measured: dict[Node, Shares],
+    measured: Mapping[Node, Shares],
     limits: Thresholds,
     line: str,
+    usage: Usage,
     *,
     below: bool,
 ) -> Iterator[str]:
@@ -50,4 +97,5 @@ def nearest(
         limit = limits[name]
         at = limit - gap if below else limit + gap
         points = "just" if gap < 1 else f"{gap:.0f} point{'' if round(gap) == 1 else 's'}"
-        yield f"{node_name} is at {at:.0f}% {name}, {points} {side} the {line} of {limit:.0f}%"
+        said = f"{node_name} is at {at:.0f}% {usage.named(name)}"
+        yield f"{said}, {points} {side} the {line} of {limit:.0f}%"

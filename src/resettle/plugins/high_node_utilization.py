@@ -11,28 +11,26 @@ from typing import Literal
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, Stopped, Unwanted
-from resettle.load.bands import Shares, offered, shares, within
-from resettle.load.usage import Requests
+from resettle.load.shares import Shares, offered, shares, within
+from resettle.load.usage import BASIC, Requests
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.plugins.fullness import nearest, told
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
-    BASIC,
     NO_DESTINATION,
     NO_UNDERUTILIZED,
     Balance,
+    EvictableNamespaces,
     Source,
     exclude_only,
-    extended,
     move_load,
     threshold_problems,
     too_few_under,
 )
 from resettle.plugins.relief import Relief
 from resettle.policy.args import Args as PluginArgs
-from resettle.policy.args import Namespaces
 from resettle.policy.problem import Problem
 
 
@@ -40,9 +38,13 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     """Arguments of HighNodeUtilization."""
 
     thresholds: dict[str, float] = {}
+    """A node with no resource above these is hardly used."""
     number_of_nodes: int = 0
+    """Do nothing unless more nodes than this are hardly used."""
     eviction_modes: tuple[Literal["OnlyThresholdingResources"], ...] = ()
-    evictable_namespaces: Namespaces | None = None
+    """Only pods that request one of the resources in `thresholds`."""
+    evictable_namespaces: EvictableNamespaces | None = None
+    """Namespaces whose pods stay."""
 
     def problems(self) -> Iterator[Problem]:
         yield from exclude_only(self.evictable_namespaces)
@@ -57,7 +59,7 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     habits = draft.semantics
     load = Balance(
         Requests(snapshot),
-        extended(args.thresholds),
+        args.thresholds,
         dict.fromkeys(args.thresholds, 100.0),
         destinations,
         tolerations_counted=habits.tolerations_counted,
@@ -130,7 +132,7 @@ def band(args: Args, snapshot: Snapshot, node: Node) -> Band | None:
     if row is None:
         return None
     name = "under" if within(row, args.thresholds) else "within"
-    return told(name, node, row, args.thresholds, "threshold")
+    return told(name, node, row, args.thresholds, "threshold", Requests(snapshot))
 
 
 def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
@@ -155,7 +157,7 @@ def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
     """Nodes that are nearly empty enough to be emptied."""
     rows = snapshot.prepared(args, measured)
     used = [node for node, row in rows.items() if not within(row, args.thresholds)]
-    return nearest(used, rows, args.thresholds, "threshold", below=False)
+    return nearest(used, rows, args.thresholds, "threshold", Requests(snapshot), below=False)
 
 
 PLUGIN = Plugin(

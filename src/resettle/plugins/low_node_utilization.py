@@ -6,68 +6,61 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from resettle.errors import ResettleError
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, Stopped, Unwanted
-from resettle.load.bands import Shares, around, average, offered, shares, within
-from resettle.load.usage import Requests, Usage
+from resettle.load.bands import OVER, Bands, Scale, banded
+from resettle.load.measuring import MetricsUtilization, metrics_problems, questions, usage_of
+from resettle.load.scope import balanced
+from resettle.load.usage import Usage, measured
 from resettle.model.node import Node
 from resettle.model.pod import Pod
+from resettle.model.readings import Question
 from resettle.model.snapshot import Snapshot
-from resettle.plugins.fullness import nearest, told
+from resettle.plugins.fullness import band_of, nearly, not_over, on_control_plane, tell_doubts
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
     NO_UNDERUTILIZED,
     NONE_OVER,
     Balance,
+    EvictableNamespaces,
     Source,
     exclude_only,
-    extended,
     move_load,
     threshold_problems,
     too_few_under,
 )
 from resettle.plugins.relief import Relief
 from resettle.policy.args import Args as PluginArgs
-from resettle.policy.args import Namespaces, Unsigned
+from resettle.policy.args import Unsigned
 from resettle.policy.problem import Problem
-
-METRIC = "MetricResource"
 
 
 class EvictionLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of this plugin alone, for each of its runs."""
 
     node: Unsigned | None = None
-
-
-class Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A Prometheus query."""
-
-    query: str = ""
-
-
-class MetricsUtilization(
-    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
-    """Where usage comes from, if not from requests."""
-
-    metrics_server: bool = False
-    source: str = ""
-    prometheus: Query | None = None
+    """Moves from one node in one run of the plugin."""
 
 
 class Args(PluginArgs, frozen=True, kw_only=True):
     """Arguments of LowNodeUtilization."""
 
     thresholds: dict[str, float] = {}
+    """A node with no resource above these is nearly empty."""
     target_thresholds: dict[str, float] = {}
+    """A node with one resource above these is too full; the same resources as in `thresholds`."""
     use_deviation_thresholds: bool = False
+    """Percentages count from the average of all nodes: down for `thresholds`, up for
+    `targetThresholds`."""
     number_of_nodes: int = 0
-    evictable_namespaces: Namespaces | None = None
+    """Do nothing unless more nodes than this are nearly empty."""
+    evictable_namespaces: EvictableNamespaces | None = None
+    """Namespaces whose pods stay."""
     eviction_limits: EvictionLimits | None = None
+    """Limits of this plugin alone."""
     metrics_utilization: MetricsUtilization | None = None
+    """Where use is read from, when not from what pods request."""
 
     def problems(self) -> Iterator[Problem]:
         yield from exclude_only(self.evictable_namespaces)
@@ -75,7 +68,11 @@ class Args(PluginArgs, frozen=True, kw_only=True):
         yield from threshold_problems(self.target_thresholds, "targetThresholds")
         yield from self._mismatches()
         if self.metrics_utilization:
-            yield from self._metrics_problems(self.metrics_utilization)
+            yield from metrics_problems(
+                self.metrics_utilization,
+                thresholds=self.thresholds,
+                targetThresholds=self.target_thresholds,
+            )
 
     def _mismatches(self) -> Iterator[Problem]:
         if not self.thresholds or not self.target_thresholds:
@@ -99,100 +96,34 @@ class Args(PluginArgs, frozen=True, kw_only=True):
                     at=("thresholds", name),
                 )
 
-    def _metrics_problems(self, metrics: MetricsUtilization) -> Iterator[Problem]:
-        at = "metricsUtilization"
-        if metrics.source == "KubernetesMetrics":
-            if metrics.metrics_server:
-                yield Problem(
-                    what="`metricsServer` does not go together with `source: KubernetesMetrics`",
-                    fix="remove `metricsServer`, which says the same",
-                    at=(at, "metricsServer"),
-                )
-            if metrics.prometheus:
-                yield Problem(
-                    what="`prometheus` does not go together with `source: KubernetesMetrics`",
-                    fix="remove `prometheus`, or write `source: Prometheus`",
-                    at=(at, "prometheus"),
-                )
-        elif metrics.source == "Prometheus":
-            if metrics.prometheus is None or not metrics.prometheus.query:
-                yield Problem(
-                    what="`prometheus.query` is missing",
-                    fix="write the query whose result, from 0 to 1, is the use of each node",
-                    at=(at, "prometheus"),
-                )
-            for key, names in (
-                ("thresholds", self.thresholds),
-                ("targetThresholds", self.target_thresholds),
-            ):
-                if names and set(names) != {METRIC}:
-                    yield Problem(
-                        what=f"with Prometheus, `{key}` must name `{METRIC}` and nothing else",
-                        fix=f"write `{METRIC}: <percent>`",
-                        at=(key,),
-                    )
-        elif metrics.source or not metrics.metrics_server:
-            yield Problem(
-                what=f"`{metrics.source}` is not a source of metrics",
-                fix="write `KubernetesMetrics` or `Prometheus`",
-                at=(at, "source"),
-            )
+
+def measures(args: Args) -> frozenset[Question]:
+    """What has to be measured, where use is not taken from requests."""
+    return questions(args.metrics_utilization)
 
 
-class UsageMissingError(ResettleError):
-    """The figures a plugin is to decide on are not there; it then decides nothing."""
-
-
-def usage_for(args: Args, snapshot: Snapshot) -> Usage:
-    """The source the arguments name."""
-    metrics = args.metrics_utilization
-    if metrics is None:
-        return Requests(snapshot)
-    source = metrics.source or "KubernetesMetrics"
-    raise UsageMissingError(
-        f"the snapshot holds no usage from {source}; nothing is moved without it"
+def bands_of(args: Args, snapshot: Snapshot, usage: Usage) -> Bands:
+    """Nodes that are too empty, nodes that are too full, and the lines that say so."""
+    nodes = balanced(snapshot)
+    scale = Scale(
+        low=args.thresholds,
+        high=args.target_thresholds,
+        from_mean=args.use_deviation_thresholds,
     )
-
-
-def reads(args: Args) -> frozenset[str]:
-    """Usage, where it is not taken from requests."""
-    return frozenset({"usage"}) if args.metrics_utilization else frozenset()
-
-
-class Bands:
-    """Nodes that are too empty, nodes that are too full, and the limits that say so."""
-
-    def __init__(self, args: Args, nodes: tuple[Node, ...], usage: Usage) -> None:
-        measured: dict[Node, Shares] = {
-            node: shares(usage.of_node(node), offered(node), args.thresholds) for node in nodes
-        }
-        self.low, self.high = dict(args.thresholds), dict(args.target_thresholds)
-        if args.use_deviation_thresholds:
-            mean = average(measured.values(), args.thresholds)
-            self.low = around(mean, args.thresholds, -1)
-            self.high = around(mean, args.target_thresholds, +1)
-        self.under = [
-            node for node in nodes if not node.unschedulable and within(measured[node], self.low)
-        ]
-        below = set(self.under)
-        self.over = [
-            node for node in nodes if node not in below and not within(measured[node], self.high)
-        ]
-        above = set(self.over)
-        self.open = [node for node in nodes if node not in above and not node.unschedulable]
-        """Nodes that may take pods without harm: the underutilized ones, and those within."""
+    return banded(nodes, measured(usage, nodes, args.thresholds, snapshot), scale)
 
 
 def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes pods of the fullest nodes until these, or the room elsewhere, are within limits."""
-    usage = usage_for(args, snapshot)
-    bands = Bands(args, snapshot.nodes, usage)
-    if stop := _nothing_to_do(args, bands, snapshot):
+    usage = usage_of(args.metrics_utilization, snapshot)
+    bands = bands_of(args, snapshot, usage)
+    tell_doubts(bands, usage, draft)
+    if stop := _nothing_to_do(args, bands):
         return stop
     habits = draft.semantics
     load = Balance(
         usage,
-        extended(args.thresholds),
+        args.thresholds,
         bands.high,
         bands.under,
         tolerations_counted=habits.tolerations_counted,
@@ -210,6 +141,8 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     sources = [Source(node, load) for node in fullest_first]
     if not habits.weak_fit:
         relief = Relief(load, bands.open, snapshot, draft)
+        if usage.blind:
+            return relief.ease(sources, concerns, because, 1 if limit is None else limit)
         return relief.lighten(sources, concerns, because, limit)
     return move_load(
         sources,
@@ -223,50 +156,43 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     )
 
 
-def _nothing_to_do(args: Args, bands: Bands, snapshot: Snapshot) -> Stopped | None:
+def _nothing_to_do(args: Args, bands: Bands) -> Stopped | None:
     under = len(bands.under)
     if not under:
         return NO_UNDERUTILIZED
     if under <= args.number_of_nodes:
         return too_few_under(under, args.number_of_nodes)
-    if under == len(snapshot.nodes):
+    if under == len(bands.measured) + len(bands.unknown):
         return ALL_UNDER
     return None if bands.over else NONE_OVER
 
 
 class Seen:
-    """All nodes in scope with what they use, for whoever asks about one of them."""
+    """The bands of all nodes and the figures behind them, for whoever asks about one."""
 
     def __init__(self, args: Args, snapshot: Snapshot) -> None:
-        usage = usage_for(args, snapshot)
-        self.bands = Bands(args, snapshot.nodes, usage)
-        self.measured = {
-            node: shares(usage.of_node(node), offered(node), args.thresholds)
-            for node in snapshot.nodes
-        }
-        self.under, self.over = frozenset(self.bands.under), frozenset(self.bands.over)
+        self.usage = usage_of(args.metrics_utilization, snapshot)
+        self.bands = bands_of(args, snapshot, self.usage)
 
 
 def band(args: Args, snapshot: Snapshot, node: Node) -> Band | None:
     """Where the thresholds put a node in scope."""
     seen = snapshot.prepared(args, Seen)
-    if node not in seen.measured:
-        return None
-    if node in seen.under:
-        return told("under", node, seen.measured[node], seen.bands.low, "threshold")
-    name = "over" if node in seen.over else "within"
-    return told(name, node, seen.measured[node], seen.bands.high, "target")
+    return band_of(node, seen.bands, seen.usage, "threshold", "target")
 
 
 def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     """Whether the pod's node is not too full, or nothing can be done about it."""
     node = snapshot.fleet.get(pod.node)
-    found = band(args, snapshot, node) if node else None
-    if found is None:
+    if node is None:
         return None
-    if found.name != "over":
-        return Unwanted("node-under" if found.name == "under" else "node-within", found.says)
-    if stop := _nothing_to_do(args, snapshot.prepared(args, Seen).bands, snapshot):
+    found = band(args, snapshot, node)
+    if found is None:
+        return on_control_plane(node)
+    seen = snapshot.prepared(args, Seen)
+    if found.name != OVER:
+        return not_over(found, seen.usage.doubt(node))
+    if stop := _nothing_to_do(args, seen.bands):
         return Unwanted(stop.code, f"{found.says}, but {stop.says}")
     excluded = args.evictable_namespaces
     if excluded is not None and not excluded.admits(pod.namespace):
@@ -278,18 +204,14 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
 def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
     """Nodes that are nearly too full; where none is empty enough, those that nearly are."""
     seen = snapshot.prepared(args, Seen)
-    between = [node for node in seen.measured if node not in seen.under | seen.over]
-    if not seen.under:
-        open_nodes = [node for node in seen.measured if not node.unschedulable]
-        return nearest(open_nodes, seen.measured, seen.bands.low, "threshold", below=False)
-    return nearest(between, seen.measured, seen.bands.high, "target", below=True)
+    return nearly(seen.bands, seen.usage, "threshold", "target")
 
 
 PLUGIN = Plugin(
     name="LowNodeUtilization",
     args=Args,
     balance=balance,
-    reads=reads,
+    measures=measures,
     unfinished_only=True,
     overlooks=overlooks,
     near_misses=near_misses,

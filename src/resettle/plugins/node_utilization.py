@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from resettle.framework.draft import Draft
 from resettle.framework.verdict import Limit, Stopped
-from resettle.load.bands import allowance, offered
+from resettle.load.shares import allowance
 from resettle.load.usage import Usage
 from resettle.model.node import Node
 from resettle.model.pod import Pod, Spec, by_priority
@@ -20,13 +20,6 @@ from resettle.model.taint import Toleration
 from resettle.plugins.reporting import LIMIT_REACHED
 from resettle.policy.args import Namespaces
 from resettle.policy.problem import Problem
-
-BASIC = ("cpu", "memory", "pods")
-
-
-def extended(thresholds: Iterable[str]) -> list[str]:
-    """The resources whose use is followed: those with thresholds, and the basic ones."""
-    return list(dict.fromkeys((*thresholds, *BASIC)))
 
 
 def threshold_problems(thresholds: Mapping[str, float], key: str) -> Iterator[Problem]:
@@ -46,6 +39,15 @@ def threshold_problems(thresholds: Mapping[str, float], key: str) -> Iterator[Pr
             )
 
 
+class EvictableNamespaces(Namespaces, frozen=True, kw_only=True):
+    """Namespaces whose pods stay."""
+
+    include: tuple[str, ...] = ()
+    """Known so that the error can say it: only `exclude` is possible here."""
+    exclude: tuple[str, ...] = ()
+    """Pods of these namespaces count as load but are not proposed."""
+
+
 def exclude_only(namespaces: Namespaces | None) -> Iterator[Problem]:
     """Complains about `include`, which these plugins do not know."""
     if namespaces is not None and namespaces.include:
@@ -62,30 +64,30 @@ class Balance:
     def __init__(
         self,
         usage: Usage,
-        resources: list[str],
+        thresholds: Iterable[str],
         limits: Mapping[str, float],
         destinations: list[Node],
         *,
         tolerations_counted: bool,
     ) -> None:
-        self._usage = usage
+        self.usage = usage
         self._tolerations_counted = tolerations_counted
-        self.resources = resources
+        self.resources = usage.followed(thresholds)
         self._limits = limits
         self._taints = {node.taints for node in destinations}
         self._tolerated: dict[tuple[Toleration, ...], bool] = {}
         self.room = {
             name: sum(self.allowed(node, name) - self.used(node, name) for node in destinations)
-            for name in resources
+            for name in self.resources
         }
 
     def used(self, node: Node, name: str) -> int:
         """What the node uses of a resource before any move."""
-        return self._usage.of_node(node).get(name, 0)
+        return self.usage.of_node(node).get(name, 0)
 
     def allowed(self, node: Node, name: str) -> int:
         """What the node may use of it."""
-        return allowance(name, offered(node), self._limits)
+        return allowance(name, self.usage.offer(node), self._limits)
 
     def heft(self, node: Node) -> int:
         """The figure nodes are ordered by: all that is used, each resource in its own unit."""
@@ -114,7 +116,7 @@ class Balance:
 
     def cost(self, pod: Pod) -> Mapping[str, int] | None:
         """What the pod's leaving frees, or None where the source cannot tell."""
-        amounts = self._usage.of_pod(pod)
+        amounts = self.usage.of_pod(pod)
         if amounts is None:
             return None
         cost = {name: amounts.get(name, 0) for name in self.resources}
@@ -144,9 +146,10 @@ class Source:
     def above(self, limits: Mapping[str, float]) -> str:
         """Which resources are used beyond their limits, and by how much, as things stand now."""
         if not self._why:
-            offer = offered(self.node)
+            usage = self._balance.usage
+            offer = usage.offer(self.node)
             parts = [
-                f"{used / offer[name]:.0%} {name} (target {limits[name]:.0f}%)"
+                f"{used / offer[name]:.0%} {usage.named(name)} (target {limits[name]:.0f}%)"
                 for name, used in self._used.items()
                 if used > self._allowed[name] and name in limits and offer.get(name)
             ]
@@ -158,6 +161,12 @@ class Source:
         """Whether some resource is used beyond what the limits allow."""
         allowed = self._allowed
         return any(used > allowed[name] for name, used in self._used.items())
+
+    @property
+    def excess(self) -> dict[str, int]:
+        """How much is used beyond what the limits allow, of each resource that is."""
+        over = {name: used - self._allowed[name] for name, used in self._used.items()}
+        return {name: amount for name, amount in over.items() if amount > 0}
 
     def use(self) -> Use:
         """What it uses now, to be tried out."""
@@ -210,6 +219,9 @@ def move_load(
                 break
             if not balance.some_destination_suffers(pod.spec):
                 draft.note(pod, "taints", "tolerates the taints of no node that has room")
+                continue
+            if doubt := balance.usage.pod_doubt(pod):
+                draft.note(pod, "usage-unknown", doubt.says)
                 continue
             verdict = draft.propose(pod, because=because(source))
             if not verdict.gone:

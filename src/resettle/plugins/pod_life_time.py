@@ -44,9 +44,13 @@ class ConditionFilter(
     """A condition that a pod may be in; every field that is set must agree."""
 
     type: str = ""
+    """What it is called, such as `Ready`."""
     status: str = ""
+    """What it says: `True`, `False` or `Unknown`."""
     reason: str = ""
+    """The reason it gives, in one word."""
     min_time_since_last_transition_seconds: Unsigned | None = None
+    """For how long it must have said so, at least."""
 
     @property
     def empty(self) -> bool:
@@ -56,16 +60,33 @@ class ConditionFilter(
         )
 
 
+class OwnerKinds(Namespaces, frozen=True, kw_only=True):
+    """Kinds of owners to keep to, or to leave alone."""
+
+    include: tuple[str, ...] = ()
+    """Only pods with an owner of such a kind."""
+    exclude: tuple[str, ...] = ()
+    """No pod with an owner of such a kind."""
+
+
 class Args(SelectingArgs, frozen=True, kw_only=True):
     """Arguments of PodLifeTime; categories must all agree, within one any entry will do."""
 
     max_pod_life_time_seconds: Unsigned | None = None
+    """A pod goes once more than this many full seconds have passed since its creation."""
     states: tuple[str, ...] = ()
+    """A pod goes when its phase, its reason, or the reason a container waits or ended for is
+    listed."""
     conditions: tuple[ConditionFilter, ...] = ()
+    """A pod goes when it is in one of these conditions."""
     exit_codes: tuple[Int32, ...] = ()
-    owner_kinds: Namespaces | None = None
+    """A pod goes when a container has ended with one of these."""
+    owner_kinds: OwnerKinds | None = None
+    """Kinds of owners; narrows the rest, is no criterion by itself."""
     including_init_containers: bool = False
+    """`states` and `exitCodes` look at init containers too."""
     including_ephemeral_containers: bool = False
+    """`states` looks at ephemeral containers too."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

@@ -77,6 +77,30 @@ class Relief:
                 return LIMIT_REACHED
         return None if self._balance.has_room else NO_ROOM
 
+    def ease(
+        self,
+        sources: Iterable[Source],
+        concerns: Callable[[Pod], bool],
+        because: Callable[[Source], str],
+        per_node: int,
+    ) -> Stopped | None:
+        """Moves so many pods off each source, where nobody knows what a single pod uses."""
+        if not self._balance.has_room:
+            return NO_ROOM
+        better = self._destinations.with_room_for({})
+        for source in sources:
+            left = per_node
+            for pod in self._in_turn(source, concerns):
+                if not left:
+                    break
+                verdict = self._draft.propose(pod, because=because(source), onto=better)
+                if verdict.limit is Limit.TOTAL:
+                    return LIMIT_REACHED
+                if verdict.limit in (Limit.NODE, Limit.NODES):
+                    break
+                left -= verdict.gone
+        return None
+
     def _lighten(
         self,
         source: Source,
@@ -105,16 +129,24 @@ class Relief:
 
     def _waiting(self, source: Source, concerns: Callable[[Pod], bool]) -> dict[Pod, Cost]:
         """Pods that could be moved off a source, the least important first, and what they use."""
+        found = {}
+        for pod in self._in_turn(source, concerns):
+            cost = self._balance.cost(pod)
+            if cost is not None:
+                found[pod] = cost
+            elif doubt := self._balance.usage.pod_doubt(pod):
+                self._draft.note(pod, "usage-unknown", doubt.says)
+        return found
+
+    def _in_turn(self, source: Source, concerns: Callable[[Pod], bool]) -> list[Pod]:
+        """Pods that could be moved off a source, the least important first."""
         draft = self._draft
         pods = [
             pod
             for pod in self._snapshot.active_on(source.node)
             if concerns(pod) and not draft.terminating(pod)
         ]
-        costs = {
-            pod: self._balance.cost(pod) for pod in draft.ordered(draft.walked(pods), by_priority)
-        }
-        return {pod: cost for pod, cost in costs.items() if cost is not None}
+        return draft.ordered(draft.walked(pods), by_priority)
 
     def _needed(
         self, source: Source, waiting: dict[Pod, Cost], because: Callable[[Source], str]

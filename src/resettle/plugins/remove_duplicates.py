@@ -30,7 +30,9 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     """Arguments of RemoveDuplicates."""
 
     namespaces: Namespaces | None = None
+    """Namespaces to keep to or to keep out of; at most one of the two lists."""
     exclude_owner_kinds: tuple[str, ...] = ()
+    """Pods with an owner of such a kind are not looked at."""
 
     def problems(self) -> Iterator[Problem]:
         yield from one_sided(self.namespaces, "namespaces")
@@ -57,42 +59,48 @@ class Copies:
     def __init__(self, args: Args, snapshot: Snapshot, draft: Draft) -> None:
         self.total: Counter[OwnerKey] = Counter()
         self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
-        signatures = {
-            template: snapshot.population.told(template, _signature)
-            for template in snapshot.population.templates
-            if concerned(args, template)
-        }
+        sharing = _sharing(args, snapshot)
         movable: Counter[Template] = Counter()
-        for node, pods in snapshot.in_turn(_sharing(signatures, snapshot)):
-            seen: set[Signature] = set()
+        concerned_pods = (pod for template in sharing for pod in snapshot.active_of(template))
+        for node, pods in snapshot.in_turn(concerned_pods):
+            seen: set[int] = set()
             for pod in draft.walked(pods):
                 if not draft.could_go(pod):
                     continue
-                movable[pod.template] += 1
-                signature = signatures[pod.template]
-                if signature in seen:
-                    for key in owner_keys(pod.template):
+                template = pod.template
+                movable[template] += 1
+                kind = sharing[template]
+                if kind in seen:
+                    for key in owner_keys(template):
                         self.surplus.setdefault(key, {}).setdefault(node.name, []).append(pod)
-                seen.add(signature)
+                else:
+                    seen.add(kind)
         for template, count in movable.items():
             for key in owner_keys(template):
                 self.total[key] += count
 
 
-def _sharing(signatures: dict[Template, Signature], snapshot: Snapshot) -> Iterator[Pod]:
-    """Pods of owners that have two alike on some node; the others need not be looked at."""
+def _sharing(args: Args, snapshot: Snapshot) -> dict[Template, int]:
+    """Templates of owners that have two pods alike on some node, equal numbers for what is alike.
+
+    The others need not be looked at. Numbers, since signatures are long and asked for often.
+    """
     alike: dict[Signature, list[Template]] = {}
-    for template, signature in signatures.items():
-        alike.setdefault(signature, []).append(template)
+    told = snapshot.population.told
+    for template in snapshot.population.templates:
+        if concerned(args, template):
+            alike.setdefault(told(template, _signature), []).append(template)
     crowded: set[OwnerKey] = set()
     for templates in alike.values():
         nodes = [pod.node for template in templates for pod in snapshot.active_of(template)]
         if len(set(nodes)) < len(nodes):
             crowded.update(owner_keys(templates[0]))
-    for templates in alike.values():
-        if not crowded.isdisjoint(owner_keys(templates[0])):
-            for template in templates:
-                yield from snapshot.active_of(template)
+    return {
+        template: number
+        for number, templates in enumerate(alike.values())
+        if not crowded.isdisjoint(owner_keys(templates[0]))
+        for template in templates
+    }
 
 
 def _signature(template: Template) -> Signature:

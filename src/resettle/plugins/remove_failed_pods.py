@@ -23,10 +23,16 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
     """Arguments of RemoveFailedPods."""
 
     exclude_owner_kinds: tuple[str, ...] = ()
+    """Pods with an owner of such a kind stay."""
     min_pod_lifetime_seconds: Unsigned | None = None
+    """Full seconds since creation before a pod may go."""
     reasons: tuple[str, ...] = ()
+    """Only pods that failed for one of these: the pod's reason, or why a container waits or
+    ended."""
     exit_codes: tuple[Int32, ...] = ()
+    """Only pods with a container that ended with one of these."""
     including_init_containers: bool = False
+    """`reasons` and `exitCodes` look at init containers too."""
 
 
 def failed(pod: Pod, args: Args, now: datetime) -> str | None:

@@ -22,8 +22,11 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
     """Arguments of RemovePodsHavingTooManyRestarts."""
 
     pod_restart_threshold: Int32 = 0
+    """A pod goes when its containers have restarted this often together."""
     including_init_containers: bool = False
+    """Restarts and states of init containers count too."""
     states: tuple[str, ...] = ()
+    """Only pods in this phase, or with a container that waits for this reason."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

@@ -31,7 +31,7 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
     """Arguments of RemovePodsViolatingInterPodAntiAffinity."""
 
     include_preferred: Ours[bool] = False
-    """Whether anti-affinity that is only preferred counts too."""
+    """Anti-affinity that is only preferred counts too."""
 
 
 class Neighbourhood:

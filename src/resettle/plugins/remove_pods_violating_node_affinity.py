@@ -30,6 +30,9 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
     """Arguments of RemovePodsViolatingNodeAffinity."""
 
     node_affinity_type: tuple[str, ...] = ()
+    """`requiredDuringSchedulingIgnoredDuringExecution`,
+    `preferredDuringSchedulingIgnoredDuringExecution`, or both; one sweep for each, in this
+    order."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

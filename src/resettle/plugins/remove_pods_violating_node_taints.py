@@ -36,11 +36,13 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
     """Arguments of RemovePodsViolatingNodeTaints; a taint is listed as `key` or `key=value`."""
 
     include_prefer_no_schedule: bool = False
+    """`PreferNoSchedule` taints count too."""
     excluded_taints: tuple[str, ...] = ()
+    """Taints that do not count."""
     included_taints: tuple[str, ...] | None = None
-    """Absent means every taint, an empty list none."""
+    """Only these taints count; an empty list means that none does."""
     min_taint_age: Ours[Duration | None] = None
-    """For how long a taint must have been there before it counts."""
+    """A taint counts once it has been there for so long; `0s` asks for nothing."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

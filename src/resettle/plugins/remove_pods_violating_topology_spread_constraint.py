@@ -34,9 +34,9 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
     """Arguments of RemovePodsViolatingTopologySpreadConstraint."""
 
     constraints: tuple[str, ...] = ()
-    """Which constraints count, by `whenUnsatisfiable`; none named means DoNotSchedule."""
+    """Which constraints count, by their `whenUnsatisfiable`; none named means DoNotSchedule."""
     topology_balance_node_fit: bool | None = None
-    """Whether a pod must fit a node of a smaller domain; absent means yes."""
+    """A pod only goes when a node of a smaller domain would take it; absent means yes."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

@@ -19,13 +19,16 @@ class AgeArgs(Args, frozen=True, kw_only=True):
     """Arguments of AgeSort."""
 
     order: Literal["OldestFirst", "YoungestFirst"] = "OldestFirst"
+    """Who goes first."""
 
 
 class UtilizationArgs(Args, frozen=True, kw_only=True):
     """Arguments of UtilizationSort."""
 
     resource: str = "cpu"
+    """The resource to compare."""
     order: Literal["LargestFirst", "SmallestFirst"] = "LargestFirst"
+    """Who goes first."""
 
 
 def priority_key(args: Args, snapshot: Snapshot, pod: Pod) -> tuple[object, ...]:
@@ -34,19 +37,24 @@ def priority_key(args: Args, snapshot: Snapshot, pod: Pod) -> tuple[object, ...]
 
 
 def age_key(args: AgeArgs, snapshot: Snapshot, pod: Pod) -> float:
-    """By creation; a pod that does not tell its own counts as just created."""
+    """Oldest or youngest first; a pod that does not tell its creation was just created."""
     age = (snapshot.taken_at - (pod.created or snapshot.taken_at)).total_seconds()
     return -age if args.order == "OldestFirst" else age
 
 
 def utilization_key(args: UtilizationArgs, snapshot: Snapshot, pod: Pod) -> int:
-    """By what the pod requests of one resource."""
+    """Those first that request the most, or the least, of one resource."""
     amount = pod.spec.requests.get(args.resource, 0)
     return -amount if args.order == "LargestFirst" else amount
 
 
 def deletion_cost_key(args: Args, snapshot: Snapshot, pod: Pod) -> int:
     """Cheapest to delete first, as its `pod-deletion-cost` annotation says; 0 without one."""
+    return deletion_cost(pod)
+
+
+def deletion_cost(pod: Pod) -> int:
+    """What the pod's `pod-deletion-cost` annotation says; 0 without one."""
     return as_int64(pod.template.annotations.get(DELETION_COST, "")) or 0
 
 

@@ -18,10 +18,11 @@ from resettle.policy.problem import Problem
 
 Unsigned = Annotated[int, Meta(ge=0)]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+DURATION = r"^[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$"
 Duration = Annotated[
     str,
     Meta(
-        pattern=r"^[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$",
+        pattern=DURATION,
         description="a duration such as `50m`, `1h30m` or `90s`",
     ),
 ]
@@ -48,7 +49,9 @@ class Namespaces(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Namespaces to keep to, or to keep out of."""
 
     include: tuple[str, ...] = ()
+    """Only pods of these namespaces."""
     exclude: tuple[str, ...] = ()
+    """Pods of all namespaces but these."""
 
     def admits(self, namespace: str) -> bool:
         """Whether a pod of this namespace is meant."""
@@ -78,7 +81,9 @@ class SelectingArgs(Args, frozen=True, kw_only=True):
     """Arguments of a plugin that can be kept to some namespaces and labels."""
 
     namespaces: Namespaces | None = None
+    """Namespaces to keep to or to keep out of; at most one of the two lists."""
     label_selector: LabelSelector | None = None
+    """Only pods with these labels."""
 
     def problems(self) -> Iterator[Problem]:
         yield from one_sided(self.namespaces, "namespaces")

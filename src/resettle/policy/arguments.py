@@ -37,7 +37,7 @@ def read_args(
     written: Any = {}
     if node is not None and not is_null(node):
         shape = shape_of(plugin.args)
-        walker = Walker(report, hints, improved=improved)
+        walker = Walker(report, hints, improved=improved, strict=True)
         written = walker.struct(node, shape, path, also=_ENVELOPE)
         if written is BAD:
             return None

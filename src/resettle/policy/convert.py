@@ -14,7 +14,7 @@ from msgspec import NODEFAULT, Struct, inspect
 
 from resettle.errors import InputError
 from resettle.policy.document import IMPROVED, KIND, V1ALPHA2, Profile
-from resettle.policy.known import GUARD, GUARDED_POINTS, POINTS
+from resettle.policy.known import GUARD, GUARDED_POINTS, MOVER, POINTS
 from resettle.policy.load import Reading
 from resettle.policy.scalars import bare_meaning
 from resettle.policy.walk import shape_of
@@ -41,10 +41,12 @@ def written(reading: Reading, name: str, to: str = V1ALPHA2) -> str:
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
-    """A profile with everything that runs named, the guard included."""
+    """A profile with everything that runs named, the guard too; the usual mover goes unsaid."""
     configs = []
     for name, args in profile.args.items():
         values = spare(args)
+        if name == MOVER and not values:
+            continue
         configs.append({"name": name, "args": values} if values else {"name": name})
     sets = {point: chosen for point in POINTS if (chosen := _plugin_set(profile, point))}
     return {"name": profile.name, "pluginConfig": configs, "plugins": sets}
@@ -52,7 +54,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
 
 def _plugin_set(profile: Profile, point: str) -> dict[str, list[str]]:
     """Who runs at a point; the guard, which would come unasked, is named where it does not run."""
-    names = list(profile.enabled[point])
+    names = [name for name in profile.enabled[point] if name != MOVER]
     chosen = {"enabled": names} if names else {}
     if point in GUARDED_POINTS and GUARD not in names:
         chosen["disabled"] = [GUARD]

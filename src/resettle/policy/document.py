@@ -14,6 +14,7 @@ from resettle.model.selector import EVERYTHING, Selector
 from resettle.policy.args import Args, Unsigned
 from resettle.policy.ours import OURS, Ours
 from resettle.policy.problem import Located
+from resettle.policy.soft_taints import SoftTaints
 
 V1ALPHA1 = "descheduler/v1alpha1"
 V1ALPHA2 = "descheduler/v1alpha2"
@@ -43,6 +44,7 @@ class PluginSets(Document, frozen=True, kw_only=True):
     preevictionfilter: PluginSet = PluginSet()
     presort: PluginSet = PluginSet()
     sort: PluginSet = PluginSet()
+    evict: Ours[PluginSet] = PluginSet()
 
 
 class PluginConfig(Document, frozen=True, kw_only=True):
@@ -78,6 +80,8 @@ class Prometheus(Document, frozen=True, kw_only=True):
 
     url: str = ""
     auth_token: AuthToken | None = None
+    token_file: Ours[str] = ""
+    ca_file: Ours[str] = ""
 
 
 class MetricsProvider(Document, frozen=True, kw_only=True):
@@ -108,6 +112,7 @@ class PolicyDocument(Document, frozen=True, kw_only=True):
     eviction_failure_event_notification: bool = False
     metrics_collector: MetricsCollector = MetricsCollector()
     metrics_providers: tuple[MetricsProvider | None, ...] = ()
+    soft_taints: Ours[SoftTaints] = SoftTaints()
     profiles: tuple[ProfileDocument | None, ...] = ()
 
 
@@ -142,6 +147,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     eviction_failure_event_notification: bool = False
     metrics_collector: bool = False
     metrics_providers: tuple[MetricsProvider, ...] = ()
+    soft_taints: SoftTaints = SoftTaints()
     warnings: tuple[Located, ...] = ()
 
     @property

@@ -70,6 +70,10 @@ def _prefers(written: Written) -> bool:
     return PREFERRED in written.args.get(NODE_AFFINITY, {}).get("nodeAffinityType", ())
 
 
+def _measures(written: Written) -> bool:
+    return "metricsUtilization" in written.args.get(LOW, {})
+
+
 HABITS = {
     "repeat_spends_limits": Habit(
         peer="A pod that two plugins propose is evicted twice, and both times count towards the "
@@ -135,6 +139,20 @@ HABITS = {
         peer="Pods are moved off a full node although they use nothing of what it is short of.",
         ours="Pods that use nothing of what the thresholds are about stay.",
         plugins=(LOW, HIGH),
+    ),
+    "figures_judged_together": Habit(
+        peer="One node whose measured figure is missing or impossible keeps all others from being "
+        "balanced, and of two figures for a node the later counts.",
+        ours="A node whose measured figure is missing, impossible, old or one of several is passed "
+        "over, and the others are balanced as long as they are the larger part.",
+        plugins=(LOW,),
+        matters=_measures,
+    ),
+    "control_plane_balanced": Habit(
+        peer="Nodes of the control plane are balanced as any others.",
+        ours="Nodes of the control plane are left out, unless they are workers as well or "
+        "`nodeSelector` names their role.",
+        plugins=(LOW,),
     ),
     "preference_beyond_reach": Habit(
         peer="A preferred node is a reason to leave even if it cannot take the pod, so the pod "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -23,7 +23,8 @@ class Home(NamedTuple):
     sentence: str
 
 
-Hints = Mapping[str, list[Home]]
+Hints = Callable[[], Mapping[str, list[Home]]]
+"""Gathered only once a key is at the wrong place: most policies never ask."""
 _shape = cache(inspect.type_info)
 
 
@@ -35,7 +36,7 @@ def way_home(key: str, path: Path, hints: Hints) -> str | None:
     def in_common(home: Home) -> int:
         return sum(1 for a, b in zip(steps, home.place.split("."), strict=False) if a == b)
 
-    homes = hints.get(key)
+    homes = hints().get(key)
     return max(homes, key=in_common).sentence if homes else None
 
 

@@ -10,8 +10,10 @@ from typing import Protocol
 
 from resettle.policy.args import Args
 
-POINTS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
+POINTS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter", "evict")
 GUARD = "DefaultEvictor"
+MOVER = "EvictionAPI"
+"""How pods leave unless a profile names another way."""
 GUARDED_POINTS = ("filter", "preevictionfilter")
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from msgspec import convert
 from yaml import MappingNode
 
-from resettle.policy.document import IMPROVED, V1ALPHA1, Policy, PolicyDocument
-from resettle.policy.envelope import read_envelope
+from resettle.policy.document import IMPROVED, V1ALPHA1, V1ALPHA2, Policy, PolicyDocument
+from resettle.policy.envelope import apiversion_of, read_envelope
 from resettle.policy.hints import Home, args_hints, document_hints, hints_of_ours
 from resettle.policy.known import KnownPlugins
 from resettle.policy.nodes import as_node
 from resettle.policy.profiles import ProfileReader
 from resettle.policy.report import Report, policy_error
-from resettle.policy.rules import limits, metrics_providers, node_selector
-from resettle.policy.source import Source, UnreadableError, read_source
+from resettle.policy.rules import limits, metrics_providers, node_selector, soft_taints
+from resettle.policy.source import Source
+from resettle.policy.trees import UnreadableError, read_source
+from resettle.policy.twins import keep_last_of_twins
 from resettle.policy.v1alpha1 import OldDocument, converted
 from resettle.policy.walk import Walker, shape_of
 
@@ -28,28 +31,45 @@ class Reading(NamedTuple):
     version: str
 
 
-def load_policy(text: str | bytes, *, name: str, plugins: KnownPlugins) -> Policy:
+def load_policy(
+    text: str | bytes, *, name: str, plugins: KnownPlugins, forgiving: bool = False
+) -> Policy:
     """The policy in this text; raises `PolicyError` with every problem and its place."""
-    return read_policy(text, name=name, plugins=plugins).policy
+    return read_policy(text, name=name, plugins=plugins, forgiving=forgiving).policy
 
 
 def read_policy(
-    text: str | bytes, *, name: str, plugins: KnownPlugins, improved: bool = False
+    text: str | bytes,
+    *,
+    name: str,
+    plugins: KnownPlugins,
+    improved: bool = False,
+    forgiving: bool = False,
 ) -> Reading:
     """The same, with the document beside it.
 
-    With `improved`, whatever its apiVersion it is read as `resettle/v1` would be.
+    With `improved`, whatever its apiVersion it is read as `resettle/v1` would be. With
+    `forgiving`, mistakes that the original hides are warnings, and are taken as it takes them.
     """
-    try:
-        source = read_source(text, name)
-    except UnreadableError as error:
-        raise policy_error(name, [error.problem]) from None
-    report = Report(source)
+    report = _opened(text, name, forgiving=forgiving)
+    if forgiving and (improved or apiversion_of(report.source) == IMPROVED):
+        report = _opened(text, name, forgiving=False)  # there is no original to go by
+    return read_tree(report, plugins=plugins, improved=improved)
+
+
+def read_tree(report: Report, *, plugins: KnownPlugins, improved: bool = False) -> Reading:
+    """The policy in the tree that a report is about; the report says how forgiving to be."""
+    source = report.source
     if not isinstance(source.root, MappingNode):
         report.error((), "a policy is a mapping", "start with `apiVersion: descheduler/v1alpha2`")
         report.raise_errors()
     written = read_envelope(report)
     version = IMPROVED if improved else written
+    if report.forgiving:
+        keep_last_of_twins(report)
+    if not written:
+        empty = Policy(api_version=V1ALPHA2, warnings=report.warnings)
+        return Reading(empty, PolicyDocument(), V1ALPHA2)
     if written == V1ALPHA1:
         tree, view, document = _read_old(report, plugins)
     else:
@@ -59,14 +79,28 @@ def read_policy(
     return Reading(policy, document, written)
 
 
+def _opened(text: str | bytes, name: str, *, forgiving: bool) -> Report:
+    """An empty report on the text; raises if it cannot be read at all."""
+    try:
+        return Report(read_source(text, name), forgiving=forgiving)
+    except UnreadableError as error:
+        if not forgiving or error.instead is None:
+            raise policy_error(name, [error.problem]) from None
+        report = Report(error.instead, forgiving=True)
+        report.warn_of(error.problem)
+        return report
+
+
 def _read_new(
     report: Report, plugins: KnownPlugins, *, improved: bool
 ) -> tuple[Source, Report, PolicyDocument]:
     """A document that has the newer shape already."""
-    hints = document_hints(PolicyDocument, plugins) | {
+    elsewhere = {
         "strategies": [Home("", "`strategies` belongs to `apiVersion: descheduler/v1alpha1`")],
+        "tracing": [Home("", "tracing is set by flags such as `--otel-collector-endpoint`")],
     }
     source = report.source
+    hints = cache(lambda: document_hints(PolicyDocument, plugins) | elsewhere)
     walker = Walker(report, hints, improved=improved)
     plain = walker.struct(source.root, shape_of(PolicyDocument), ())
     return source, report, convert(plain, PolicyDocument)
@@ -75,8 +109,8 @@ def _read_new(
 def _read_old(report: Report, plugins: KnownPlugins) -> tuple[Source, Report, PolicyDocument]:
     """A document of the older shape, converted, with a report that speaks of the older lines."""
     newer = {"profiles": [Home("", "`profiles` belongs to `apiVersion: descheduler/v1alpha2`")]}
-    ours = hints_of_ours(PolicyDocument, plugins)
-    hints = ours | document_hints(OldDocument, {}) | newer
+    ours = partial(hints_of_ours, PolicyDocument, plugins)
+    hints = cache(lambda: ours() | document_hints(OldDocument, {}) | newer)
     walker = Walker(report, hints, improved=False)
     plain: dict[str, Any] = walker.struct(report.source.root, shape_of(OldDocument), ())
     values, origins = converted(plain, report, plugins)
@@ -89,7 +123,7 @@ def _complete(
 ) -> Policy:
     """The policy, with every rule asked that goes beyond the shape."""
     improved = version == IMPROVED
-    hints = args_hints(PolicyDocument, plugins)
+    hints = cache(partial(args_hints, PolicyDocument, plugins))
     reader = ProfileReader(tree, report, plugins, hints, improved=improved)
     profiles = tuple(
         reader.read(profile, ("profiles", index))
@@ -106,5 +140,6 @@ def _complete(
         eviction_failure_event_notification=document.eviction_failure_event_notification,
         metrics_collector=document.metrics_collector.enabled,
         metrics_providers=providers,
+        soft_taints=soft_taints(document, profiles, report),
         warnings=report.warnings,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Literal
 
@@ -39,7 +38,18 @@ class Located(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}: {self.path}".rstrip()
-        return f"{place}\n    {self.what}; {self.fix}" if self.fix else f"{place}\n    {self.what}"
+        return f"{place}\n    {self.sentence}"
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong and how to fix it."""
+        return f"{self.what}; {self.fix}" if self.fix else self.what
+
+    @property
+    def in_a_line(self) -> str:
+        """All of it in one line, for a log."""
+        place = f"{self.file}:{self.line}:{self.column} {self.path}".rstrip()
+        return f"{place}: {self.sentence}"
 
 
 def dotted(path: Path) -> str:
@@ -53,7 +63,11 @@ def dotted(path: Path) -> str:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant, whatever its case."""
     lowered = {choice.lower(): choice for choice in sorted(known)}
-    near = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
+    if same := lowered.get(word.lower()):
+        return same
+    from difflib import get_close_matches  # only for those who misspell
+
+    near = get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
     return lowered[near[0]] if near else None
 
 

@@ -8,7 +8,7 @@ from resettle.policy.args import Args
 from resettle.policy.arguments import build_args, default_problems, read_args
 from resettle.policy.document import PluginSet, Profile, ProfileDocument
 from resettle.policy.hints import Hints, listed
-from resettle.policy.known import GUARD, GUARDED_POINTS, POINTS, KnownPlugins
+from resettle.policy.known import GUARD, GUARDED_POINTS, MOVER, POINTS, KnownPlugins
 from resettle.policy.problem import Path, did_you_mean, nearest
 from resettle.policy.report import Report
 from resettle.policy.source import Source
@@ -49,10 +49,11 @@ class ProfileReader:
             self.check_configured(enabled, args, profile, path)
         if readable:
             self.warn_of_idle(profile, enabled, path)
-        if GUARD in self.plugins and GUARD not in args:
-            default = build_args(self.plugins[GUARD], {})
-            if isinstance(default, Args):
-                args = {GUARD: default, **args}
+        for name in (MOVER, GUARD):
+            if name in self.plugins and name not in args:
+                default = build_args(self.plugins[name], {})
+                if isinstance(default, Args):
+                    args = {name: default, **args}
         return Profile(name=profile.name, args=args, enabled=enabled)
 
     def configured(self, profile: ProfileDocument, path: Path) -> dict[str, Args]:
@@ -93,12 +94,27 @@ class ProfileReader:
         names = list(self.checked(chosen, point, at))
         if point in GUARDED_POINTS and GUARD not in chosen.enabled:
             names.insert(0, GUARD)
+        if point == "evict":
+            return self.one_mover(names, chosen, at)
         if self.improved:
             names = [name for name in names if name not in chosen.disabled]
         if GUARD in names and GUARD not in self.plugins:
             what = f"`{GUARD}` guards every profile and is not among the installed plugins"
             self.report.error(path, what, "install resettle's own plugins again")
         return tuple(names)
+
+    def one_mover(self, names: list[str], chosen: PluginSet, path: Path) -> tuple[str, ...]:
+        """The one way in which pods of this profile leave: the one named, else the default."""
+        wanted = {name for name in chosen.enabled if name is not None} or {MOVER}
+        if len(wanted) > 1:
+            what = f"{len(wanted)} movers are enabled, and a pod can leave in one way only"
+            self.report.error((*path, "enabled"), what, "keep one")
+        elif wanted <= set(chosen.disabled):
+            what = f"`{wanted.pop()}` is disabled and no other mover enabled, so no pod could leave"
+            self.report.error((*path, "disabled"), what, "enable one under `evict.enabled`")
+        if not chosen.enabled:
+            return (MOVER,) if MOVER in self.plugins else ()
+        return tuple(dict.fromkeys(names))
 
     def checked(self, chosen: PluginSet, point: str, path: Path) -> Iterator[str]:
         """The enabled names that exist and serve this point; the others are reported."""
@@ -150,7 +166,7 @@ class ProfileReader:
     ) -> None:
         """Every plugin that runs needs a `pluginConfig` entry, or defaults that will do."""
         written = {config.name for config in profile.plugin_config if config is not None}
-        done: set[str] = {GUARD, *written}
+        done: set[str] = {GUARD, MOVER, *written}
         for point, names in enabled.items():
             chosen: PluginSet = getattr(profile.plugins, point)
             for name in names:

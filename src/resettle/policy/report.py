@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from msgspec import structs
+
 from resettle.errors import PolicyError
 from resettle.policy.problem import Located, Path, Problem, dotted
 from resettle.policy.source import Place, Source
@@ -17,15 +19,23 @@ from resettle.policy.source import Place, Source
 class Report:
     """Collects problems of one source; nothing is raised before all is read."""
 
-    def __init__(self, source: Source, origins: Mapping[Path, Path] | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        origins: Mapping[Path, Path] | None = None,
+        *,
+        forgiving: bool = False,
+    ) -> None:
         self.source = source
+        self.forgiving = forgiving
+        """Whether mistakes that the original hides are warned of, and go on as they do there."""
         self._origins = origins or {}
         self._found: list[Located] = []
         self._faulty: set[Path] = set()
 
     def seen_through(self, origins: Mapping[Path, Path]) -> Report:
         """The same notebook, for paths of a document that was made from the source."""
-        view = Report(self.source, origins)
+        view = Report(self.source, origins, forgiving=self.forgiving)
         view._found, view._faulty = self._found, self._faulty
         return view
 
@@ -37,6 +47,10 @@ class Report:
     def warn(self, path: Path, what: str, fix: str = "", *, place: Place | None = None) -> None:
         """Notes something legal that will not do what it seems to."""
         self._note("warning", path, what, fix, place)
+
+    def warn_of(self, located: Located) -> None:
+        """Notes a warning that knows its place already."""
+        self._found.append(structs.replace(located, severity="warning"))
 
     def add(self, problem: Problem) -> None:
         """Notes a mistake that arrives as a value."""

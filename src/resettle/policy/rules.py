@@ -1,9 +1,9 @@
-"""The rules of a whole document: its node selector, its limits and its providers of metrics."""
+"""The rules of a whole document: node selector, limits, providers of metrics, soft taints."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from resettle.errors import InputError
 from resettle.model.selector import EVERYTHING, Selector, parse_selector
@@ -13,10 +13,12 @@ from resettle.policy.document import (
     Limits,
     MetricsProvider,
     PolicyDocument,
+    Profile,
     Prometheus,
 )
 from resettle.policy.problem import Path, did_you_mean
 from resettle.policy.report import Report
+from resettle.policy.soft_taints import BALANCER, SoftTaints
 
 _WEB_ADDRESS = re.compile(
     r"https?://"
@@ -103,6 +105,9 @@ def _check_prometheus(prometheus: Prometheus | None, path: Path, report: Report)
     elif not _WEB_ADDRESS.fullmatch(prometheus.url):
         what = f"`{prometheus.url}` is not a web address"
         report.error((*path, "url"), what, "write one such as `http://prometheus.monitoring:9090`")
+    if prometheus.auth_token is not None and prometheus.token_file:
+        what = "both `authToken` and `tokenFile` are set"
+        report.error((*path, "tokenFile"), what, "keep one of the two")
     if prometheus.auth_token is not None:
         _check_token(prometheus.auth_token, (*path, "authToken"), report)
 
@@ -120,3 +125,17 @@ def _check_token(token: AuthToken, path: Path, report: Report) -> None:
         if not value:
             what = f"`{key}` of the Secret is missing"
             report.error((*path, "secretReference", key), what, f"add `{key}`")
+
+
+def soft_taints(
+    document: PolicyDocument, profiles: Iterable[Profile], report: Report
+) -> SoftTaints:
+    """How nodes are marked, once each rule about it was asked."""
+    chosen = document.soft_taints
+    for problem in chosen.problems():
+        report.add(problem.under("softTaints"))
+    balancing = [it.name for it in profiles if BALANCER in it.enabled["balance"]]
+    if chosen.profile and chosen.profile not in balancing:
+        what = f"no profile named `{chosen.profile}` balances with {BALANCER}"
+        report.error(("softTaints", "profile"), what, did_you_mean(chosen.profile, balancing))
+    return chosen

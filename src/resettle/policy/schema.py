@@ -39,7 +39,10 @@ def json_schema(plugins: KnownPlugins) -> Schema:
     _fix_envelope(old, [V1ALPHA1])
     known = [name for name in STRATEGIES if name in plugins]
     old["properties"]["strategies"]["propertyNames"] = {"enum": known}
-    sets["properties"] = {point: _plugin_set(point, plugins) for point in POINTS}
+    sets["properties"] = {
+        point: _plugin_set(point, plugins) | _description(sets["properties"][point])
+        for point in POINTS
+    }
     config["properties"]["name"] = {"enum": names}
     config["allOf"] = [
         _when("name", name, {"properties": {"args": {"anyOf": [ref, {"type": "null"}]}}})
@@ -62,6 +65,11 @@ def _target(ref: Schema, components: dict[str, Any]) -> Schema:
     """The component that a reference leads to."""
     component: Schema = components[ref["$ref"].removeprefix("#/$defs/")]
     return component
+
+
+def _description(schema: Schema) -> Schema:
+    """What a schema says of itself, if it does."""
+    return {key: value for key, value in schema.items() if key == "description"}
 
 
 def _when(key: str, value: str, then: Schema) -> Schema:

@@ -49,13 +49,17 @@ def shape_of(struct: type[Struct]) -> inspect.StructType:
 class Walker:
     """Reads nodes for one report; `hints` say where a misplaced key belongs.
 
-    `improved` is whether the document is of `resettle/v1` and may have the keys of its own.
+    `improved` is whether the document is of `resettle/v1` and may have the keys of its own. With
+    `strict`, the original tells of keys that it does not know, as it does in plugins' arguments.
     """
 
-    def __init__(self, report: Report, hints: Hints, *, improved: bool) -> None:
+    def __init__(
+        self, report: Report, hints: Hints, *, improved: bool, strict: bool = False
+    ) -> None:
         self.report = report
         self.hints = hints
         self.improved = improved
+        self.forgiving = report.forgiving and not strict
 
     def read(self, node: Node, kind: inspect.Type, path: Path, called: str = "") -> Any:
         """The plain value of a node that should be of this kind, or BAD."""
@@ -127,11 +131,19 @@ class Walker:
         value = []
         for index, element in enumerate(node.value):
             at = (*path, index)
-            if is_null(element):
-                self.report.error(at, "nothing stands behind this `-`", "remove the line")
-            plain = BAD if is_null(element) else self.read(element, item, at)
+            plain = self.blank(item, at) if is_null(element) else self.read(element, item, at)
             value.append(None if plain is BAD else plain)
         return value
+
+    def blank(self, item: inspect.Type, path: Path) -> Any:
+        """A `-` with nothing behind it, which the original takes for an item that says nothing."""
+        item = _without_none(item)
+        harmless = isinstance(item, inspect.StructType) and not any(
+            field.required for field in item.fields
+        )
+        note = self.report.warn if harmless and self.forgiving else self.report.error
+        note(path, "nothing stands behind this `-`", "remove the line")
+        return {} if harmless and self.forgiving else BAD
 
     def scalar(self, node: Node, kind: inspect.Type, path: Path, called: str) -> Any:
         """A single value: text, number, boolean, or one of a few words."""
@@ -227,7 +239,12 @@ class Walker:
         """Reports a key that policies of the descheduler do not have."""
         what = f"`{entry.name}` belongs to `apiVersion: {OURS}`"
         fix = f"remove it, or convert the policy: `{CONVERT}`"
-        self.report.error(path, what, fix, place=place_of(entry.key))
+        self.not_a_key(path, what, fix, entry)
+
+    def not_a_key(self, path: Path, what: str, fix: str, entry: Entry) -> None:
+        """Notes a key that counts for nothing here."""
+        note = self.report.warn if self.forgiving else self.report.error
+        note(path, what, fix, place=place_of(entry.key))
 
     def unknown_key(self, entry: Entry, known: Collection[str], path: Path) -> set[str]:
         """Reports a key that means nothing here; returns the key that was meant, if one is near."""
@@ -237,8 +254,8 @@ class Walker:
         home = way_home(name, path, self.hints)
         if home and not (near and near.lower() == name.lower()):
             near, what, fix = None, f"{home}, not here", ""
-        self.report.error((*path, name), what, fix, place=place_of(entry.key))
-        if near is None:
+        self.not_a_key((*path, name), what, fix, entry)
+        if near is None or self.forgiving:
             return set()
         self.report.blame((*path, near))
         return {near}
@@ -247,6 +264,13 @@ class Walker:
 def is_null(node: Node) -> bool:
     """Whether nothing stands there: `key:`, `key: null` or `key: ~`."""
     return isinstance(node, ScalarNode) and meaning(node) is None
+
+
+def _without_none(kind: inspect.Type) -> inspect.Type:
+    """The other member of `X | None`."""
+    if isinstance(kind, inspect.UnionType):
+        return next(one for one in kind.types if not isinstance(one, inspect.NoneType))
+    return kind
 
 
 def plain_value(node: Node) -> Any:

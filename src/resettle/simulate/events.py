@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -137,13 +138,13 @@ def _scaled(
 
 def together(first: Changes, second: Changes) -> Changes:
     """Two changes at one time, the second after the first."""
-    fields = {
+    fields: dict[str, Any] = {
         name: Change(
             (*(it for it in one.put if it.key not in other.gone), *other.put),
             one.gone | other.gone,
         )
         for name in Changes.__struct_fields__
-        if name != "at"
         for one, other in [(getattr(first, name), getattr(second, name))]
+        if isinstance(one, Change)
     }
     return Changes(at=second.at, **fields)

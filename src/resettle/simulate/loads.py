@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from resettle.load.bands import offered, shares
+from resettle.load.shares import offered, shares
 from resettle.model.snapshot import Snapshot
 
 

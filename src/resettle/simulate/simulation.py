@@ -28,6 +28,7 @@ from resettle.simulate.loads import Load, loads
 from resettle.simulate.ping_pong import PingPong, Trails
 from resettle.simulate.scheduler import Placed, placed, waiting_in
 from resettle.simulate.troubles import troubles
+from resettle.simulate.use import Use
 
 
 class Landing(Struct, frozen=True):
@@ -79,6 +80,7 @@ class Simulation:
         self._interval = interval
         self._trails = Trails()
         self._number = 0
+        self._use = Use(snapshot)
         self.snapshot = snapshot
 
     def cycle(self, disturbance: Changes | None = None) -> Cycle:
@@ -108,11 +110,13 @@ class Simulation:
             ping_pong=self._followed(landings, came_in),
             disturbed=disturbance is not None,
         )
+        later = snapshot.taken_at + self._interval
         self.snapshot = replace(
             self.snapshot,
-            taken_at=snapshot.taken_at + self._interval,
+            taken_at=later,
             history=plan.history,
             moving=frozenset(),
+            usage=self._use.measured(self.snapshot, later),
         )
         return cycle
 

@@ -4,9 +4,12 @@
     assert plan(PLUGIN, world, maxPodLifeTimeSeconds=3600).evicts == ["web-1"]
 
 A builder fills in what a test does not care about. The objects it makes are those of the Kubernetes
-API, and they are read in by the same decoder that reads a dump.
+API, and they are read in by the same decoder that reads a dump. Two rooms have doors of their own:
+`resettle.testing.strategies` draws clusters and policies for Hypothesis, `resettle.testing.life`
+makes a pocket cluster live.
 """
 
+from resettle.testing.moving import moved
 from resettle.testing.objects import (
     NOW,
     NodeBuilder,
@@ -14,8 +17,11 @@ from resettle.testing.objects import (
     claim,
     namespace,
     node,
+    node_metrics,
     pod,
+    pod_metrics,
     priority_class,
+    query_answer,
     spread,
 )
 from resettle.testing.pocket import Ban, Change, Fault, HandClock, PocketServer, Store, definition
@@ -36,11 +42,15 @@ __all__ = [
     "claim",
     "cluster",
     "definition",
+    "moved",
     "namespace",
     "node",
+    "node_metrics",
     "plan",
     "plan_policy",
     "pod",
+    "pod_metrics",
     "priority_class",
+    "query_answer",
     "spread",
 ]

@@ -231,6 +231,53 @@ def priority_class(name: str, value: int) -> Object:
     }
 
 
+def node_metrics(name: str, *, cpu: str, memory: str = "1Gi", age: str = "10s") -> Object:
+    """What a node uses, as the metrics API said it so long ago."""
+    return {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "NodeMetrics",
+        "metadata": {"name": name},
+        "timestamp": before(age),
+        "window": "20s",
+        "usage": {"cpu": cpu, "memory": memory},
+    }
+
+
+def pod_metrics(
+    name: str,
+    *,
+    cpu: str,
+    memory: str = "10Mi",
+    namespace: str = "default",
+    age: str = "10s",
+) -> Object:
+    """The same of a pod with one container."""
+    return {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "PodMetrics",
+        "metadata": {"name": name, "namespace": namespace},
+        "timestamp": before(age),
+        "window": "20s",
+        "containers": [{"name": "main", "usage": {"cpu": cpu, "memory": memory}}],
+    }
+
+
+def query_answer(
+    query: str, numbers: Mapping[str, float], *, label: str = "instance", age: str = "0s"
+) -> Object:
+    """What Prometheus said of nodes: the number of each."""
+    return {
+        "apiVersion": "resettle/v1",
+        "kind": "QueryAnswer",
+        "query": query,
+        "nodeLabel": label,
+        "samples": [
+            {"node": node, "number": str(number), "at": before(age)}
+            for node, number in numbers.items()
+        ],
+    }
+
+
 def claim(name: str, *, storage_class: str | None = None, namespace: str = "default") -> Object:
     """A PersistentVolumeClaim."""
     return {

@@ -65,7 +65,7 @@ class Player:
         plan = self._planner.draw_plan(before)
         self._history = plan.history
         victim = self._meddle(plan, before) if meddled else None
-        answers = tuple((move, self._evicted(move.pod)) for move in plan.moves)
+        answers = tuple((move, self._evicted(move)) for move in plan.moves)
         self._stage.life.pass_time(_A_WHILE)
         after = self.look()
         evicted = [move for move, answer in answers if answer.granted]
@@ -88,9 +88,9 @@ class Player:
         self._stage.life.pass_time(INTERVAL - _A_WHILE)
         return Carried(cycle, answers, victim)
 
-    def _evicted(self, pod: Pod) -> Answer:
+    def _evicted(self, move: Move) -> Answer:
         """The answer to an eviction; the cluster acts on it before the next one is sent."""
-        answer = evict(self._stage.access, pod)
+        answer = evict(self._stage.access, move)
         self._stage.life.settle()
         return answer
 

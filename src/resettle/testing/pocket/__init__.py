@@ -9,7 +9,8 @@
 | `shapes`, `defaults`                         | what an object must have, and what is added to it |
 | `deleting`, `eviction`, `binding`, `scaling` | the rest of a pod's life, and of its owner's      |
 | `discovery`, `routes`, `reviews`, `refusals` | what a request is about, and how it is declined   |
-| `answers`, `protobuf`, `http`, `faults`      | from a request to an answer, or to a mishap       |
+| `answers`, `protobuf`                        | from a request to its answer                      |
+| `http`, `speech`, `faults`                   | from an answer to the client, or to a mishap      |
 | `server`, `store`, `clock`                   | what a test holds                                 |
 """
 

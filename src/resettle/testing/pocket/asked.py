@@ -13,3 +13,5 @@ class Asked(NamedTuple):
     query: dict[str, str]
     user_agent: str
     token: str
+    client: str
+    """Address and port of whoever asked; the same for all requests of one connection."""

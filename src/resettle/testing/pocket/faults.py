@@ -1,4 +1,4 @@
-"""Mishaps on demand: late answers, refusals, watches that break off, bodies that trickle.
+"""Mishaps on demand: late answers, refusals, watches that break off, bodies that trickle or end.
 
 Faults are asked in the order they were added. Each strikes as often as it says, then is spent; a
 request takes the first that is about it.
@@ -6,7 +6,7 @@ request takes the first that is about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from threading import Lock
 
@@ -32,7 +32,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     """What goes wrong, with which requests, and how often.
 
     `verbs` are those of roles: get, list, watch, create, update, patch, delete, deletecollection.
-    `path` is a pattern such as `/api/v1/pods` or `*/eviction`.
+    `path` is a pattern such as `/api/v1/pods` or `*/eviction`; a server's prefix is no part of it.
     """
 
     verbs: tuple[str, ...] = ()
@@ -41,16 +41,28 @@ class Fault(Struct, frozen=True, kw_only=True):
     times: int = 1
     delay_seconds: float = 0
     """How late the answer begins."""
+    hold_seconds: float = 0
+    """How long an answer is held back once what was asked for is done."""
     status: int = 0
     """The code to answer with; 0 lets the request pass."""
     message: str = "this fault was asked for"
     retry_after_seconds: int | None = None
+    body: bytes | None = None
+    """What is answered word for word, as by a proxy; the code is that of `status`, or else 200."""
+    largest_page: int | None = None
+    """How many items a list holds at most, however many were asked for."""
     hang_up: bool = False
     """The connection ends without an answer."""
     drop_after_events: int | None = None
     """A watch breaks off after so many events."""
+    cut_after_bytes: int | None = None
+    """The connection ends after so many bytes of the body; its length was promised in full."""
     bytes_per_second: int | None = None
     """How fast the body comes."""
+    begins_with: str = ""
+    """A line that a watch says before all others, whatever it means."""
+    twice: bool = False
+    """A watch tells every event two times."""
 
     def strikes(self, verb: str, path: str) -> bool:
         """Whether the fault is about this request."""
@@ -58,13 +70,22 @@ class Fault(Struct, frozen=True, kw_only=True):
 
     def refusal(self) -> Declined | None:
         """The refusal it stands for, if it stands for one."""
-        if not self.status:
+        if not self.status or self.body is not None:
             return None
         details: Object = {}
         if self.retry_after_seconds is not None:
             details["retryAfterSeconds"] = self.retry_after_seconds
         reason = _REASONS.get(self.status, "")
         return Declined(self.status, reason, self.message, details=details)
+
+    def narrowed(self, query: Mapping[str, str]) -> Mapping[str, str]:
+        """The query of a list, with a limit that the largest page allows."""
+        if self.largest_page is None:
+            return query
+        asked = query.get("limit", "0")
+        if not asked.isdecimal():
+            return query
+        return {**query, "limit": str(min(int(asked) or self.largest_page, self.largest_page))}
 
 
 class Faults:

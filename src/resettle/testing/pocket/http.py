@@ -17,18 +17,20 @@ from resettle.testing.pocket.ledger import Ledger
 from resettle.testing.pocket.lists import number
 from resettle.testing.pocket.refusals import Declined, unauthorized, unknown_path
 from resettle.testing.pocket.routes import Target, target
+from resettle.testing.pocket.speech import JSON, break_off, hang_up, spoken, written
 from resettle.testing.pocket.watching import Watch
 
-_JSON = "application/json"
 _LARGEST_BODY = 16 * 1024 * 1024
-_SLICES_PER_SECOND = 20
 NO_FAULT = Fault()
 
 
 class Voice:
     """Speaks HTTP for a desk, on the loop it is opened in."""
 
-    def __init__(self, ledger: Ledger, desk: Desk, faults: Faults, token: str) -> None:
+    def __init__(
+        self, ledger: Ledger, desk: Desk, faults: Faults, *, token: str, prefix: str
+    ) -> None:
+        self._prefix = prefix
         self._ledger = ledger
         self._desk = desk
         self._faults = faults
@@ -71,44 +73,55 @@ class Voice:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         query = dict(request.query)
-        found = target(self._ledger.catalogue, request.method, request.path, query)
+        path = self._below_prefix(request.path)
+        found = target(self._ledger.catalogue, request.method, path, query)
         verb = found.verb if found else request.method.lower()
         self.asked.append(_looked_back_on(request, verb, query))
-        fault = self._faults.take(verb, request.path) or NO_FAULT
+        fault = self._faults.take(verb, path) or NO_FAULT
         await asyncio.sleep(fault.delay_seconds)
         if fault.hang_up:
-            _hang_up(request)
+            hang_up(request)
             return web.Response()
+        if fault.body is not None:
+            instead = Answer(fault.status or 200, fault.body)
+            return await spoken(request, instead, fault, fault.retry_after_seconds)
         try:
             if refusal := fault.refusal():
                 raise refusal
             self._authenticate(request)
             if found is None:
-                return self._elsewhere(request)
+                return self._elsewhere(path)
             self._desk.admit(found)
             if found.verb == "watch":
                 return await self._watch(request, found, query, fault)
-            sent = Request(query=query, media=_media(request), body=await request.read())
+            asked = fault.narrowed(query) if found.verb == "list" else query
+            sent = Request(query=asked, media=_media(request), body=await request.read())
             answer = self._desk.answer(found, sent)
         except Declined as declined:
-            return await _spoken(request, told(declined.code, declined.status()), fault, declined)
-        return await _spoken(request, answer, fault)
+            refused = told(declined.code, declined.status())
+            return await spoken(request, refused, fault, declined.retry_after_seconds)
+        await asyncio.sleep(fault.hold_seconds)
+        return await spoken(request, answer, fault)
+
+    def _below_prefix(self, path: str) -> str:
+        """The path as an API server without a prefix would see it; empty outside of it."""
+        return path.removeprefix(self._prefix) if path.startswith(self._prefix) else ""
 
     def _authenticate(self, request: web.Request) -> None:
-        shown = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        shown = _token(request)
         if self._token and not hmac.compare_digest(shown.encode(), self._token.encode()):
             raise unauthorized()
 
-    def _elsewhere(self, request: web.Request) -> web.Response:
+    def _elsewhere(self, path: str) -> web.Response:
         """Health, discovery, or nothing at all."""
-        if request.path.strip("/").partition("/")[0] in HEALTH:
+        if path.strip("/").partition("/")[0] in HEALTH:
             return web.Response(text="ok")
-        found = document(self._ledger.catalogue, request.path)
-        if found is None and document(self._ledger.catalogue, group_of(request.path)):
+        found = document(self._ledger.catalogue, path)
+        if found is None and document(self._ledger.catalogue, group_of(path)):
             raise unknown_path()
         if found is None:
             return web.Response(status=404, text="404 page not found\n")
-        return web.Response(body=told(200, found).body, content_type=_JSON)
+        return web.Response(body=told(200, found).body, content_type=JSON)
 
     # -- watches --------------------------------------------------------------------------------
 
@@ -129,7 +142,7 @@ class Voice:
             lines = watch.first()
             self._ledger.wakers.add(waker)
             self._ledger.followers.add(watch.catch_up)
-        response = web.StreamResponse(headers={"Content-Type": _JSON})
+        response = web.StreamResponse(headers={"Content-Type": JSON})
         response.enable_chunked_encoding()
         teller = _Teller(request, response, fault)
         self._watches.add(teller)
@@ -163,13 +176,16 @@ class _Teller:
         self._response = response
         self._left = fault.drop_after_events
         self._speed = fault.bytes_per_second
+        self._first = [fault.begins_with.encode() + b"\n"] if fault.begins_with else []
+        self._times = 2 if fault.twice else 1
 
     async def tells(self, lines: list[bytes]) -> bool:
         """Whether all lines were sent, and the watch goes on."""
+        lines, self._first = self._first + [it for it in lines for _ in range(self._times)], []
         if self._left is not None:
             lines, self._left = lines[: self._left], self._left - len(lines)
         if lines:
-            await _written(self._response, b"".join(lines), self._speed)
+            await written(self._response, b"".join(lines), self._speed)
         if self._left is not None and self._left <= 0:
             self.breaks_off()
             return False
@@ -177,48 +193,19 @@ class _Teller:
 
     def breaks_off(self) -> None:
         """Ends the connection after what was said so far, in the middle of the body."""
-        if self._request.transport is not None:
-            self._request.transport.close()
-
-
-# -- answers -------------------------------------------------------------------------------------
-
-
-async def _spoken(
-    request: web.Request, answer: Answer, fault: Fault, declined: Declined | None = None
-) -> web.StreamResponse:
-    headers = {"Content-Type": _JSON}
-    if declined is not None and declined.retry_after_seconds:
-        headers["Retry-After"] = str(declined.retry_after_seconds)
-    if fault.bytes_per_second is None:
-        return web.Response(status=answer.code, body=answer.body, headers=headers)
-    response = web.StreamResponse(status=answer.code, headers=headers)
-    response.content_length = len(answer.body)
-    await response.prepare(request)
-    await _written(response, answer.body, fault.bytes_per_second)
-    return response
-
-
-async def _written(response: web.StreamResponse, body: bytes, speed: int | None) -> None:
-    if speed is None:
-        await response.write(body)
-        return
-    size = max(1, speed // _SLICES_PER_SECOND)
-    for start in range(0, len(body), size):
-        await response.write(body[start : start + size])
-        await asyncio.sleep(size / speed)
-
-
-def _hang_up(request: web.Request) -> None:
-    if request.transport is not None:
-        request.transport.abort()
+        break_off(self._request)
 
 
 def _media(request: web.Request) -> str:
     return request.headers.get("Content-Type", "").partition(";")[0].strip()
 
 
+def _token(request: web.Request) -> str:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token if scheme == "Bearer" else ""
+
+
 def _looked_back_on(request: web.Request, verb: str, query: dict[str, str]) -> Asked:
     agent = request.headers.get("User-Agent", "")
-    token = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    return Asked(verb, request.path, query, agent, token)
+    host, port, *_ = request.transport.get_extra_info("peername") if request.transport else ("", 0)
+    return Asked(verb, request.path, query, agent, _token(request), f"{host}:{port}")

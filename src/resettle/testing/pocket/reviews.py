@@ -13,7 +13,10 @@ USER = "pocket:admin"
 
 
 class Ban(Struct, frozen=True, kw_only=True):
-    """What nobody may do; `*` stands for all. `resource` is a plural, or `pods/eviction`."""
+    """What nobody may do; `*` stands for all.
+
+    `resource` is a plural, a subresource such as `pods/eviction`, or a path such as `/metrics`.
+    """
 
     verb: str = "*"
     resource: str = "*"
@@ -47,9 +50,10 @@ def reviewed(kind: str, sent: Object, bans: Iterable[Ban], token: str) -> Object
         known = not token or spec.get("token") == token
         who = {"username": USER, "groups": ["system:masters", "system:authenticated"]}
         return {**sent, "status": {"authenticated": True, "user": who} if known else {}}
-    asked = spec.get("resourceAttributes") or {}
+    asked = spec.get("resourceAttributes") or spec.get("nonResourceAttributes") or {}
     under = asked.get("subresource", "")
-    resource = f"{asked.get('resource', '')}/{under}" if under else asked.get("resource", "")
+    resource = asked.get("resource") or asked.get("path", "")
+    resource = f"{resource}/{under}" if under else resource
     place = asked.get("namespace", "")
     why = why_banned(bans, asked.get("verb", ""), asked.get("group", ""), resource, place)
     answer = {"allowed": True} if why is None else {"allowed": False, "reason": why}

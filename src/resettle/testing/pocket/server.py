@@ -42,7 +42,8 @@ class PocketServer:
 
     `token` is what clients have to show, if anything. `tls` is the server's certificate as a
     context, and `authority` the file of who vouches for it, for the kubeconfig. `bans` are what
-    nobody may do. `clock` stamps what is created, deleted and evicted.
+    nobody may do. `clock` stamps what is created, deleted and evicted. `prefix` is a path that all
+    others are below, as with a server behind a gateway: `/k8s/clusters/c1`.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class PocketServer:
         authority: Path | None = None,
         bans: Iterable[Ban] = (),
         faults: Iterable[Fault] = (),
+        prefix: str = "",
     ) -> None:
         self._ledger = Ledger(clock)
         self.store = Store(self._ledger, objects)
@@ -63,6 +65,7 @@ class PocketServer:
         self._token = token
         self._tls = tls
         self._authority = authority
+        self._prefix = f"/{prefix.strip('/')}" if prefix else ""
         self._desk = Desk(self._ledger, self.bans, token)
         self._voice: Voice | None = None
         self._port = 0
@@ -73,7 +76,7 @@ class PocketServer:
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}{self._prefix}"
 
     @property
     def asked(self) -> list[Asked]:
@@ -113,7 +116,9 @@ class PocketServer:
         from resettle.testing.pocket.http import Voice
 
         self._loop = asyncio.get_running_loop()
-        self._voice = Voice(self._ledger, self._desk, self.faults, self._token)
+        self._voice = Voice(
+            self._ledger, self._desk, self.faults, token=self._token, prefix=self._prefix
+        )
         self._port = await self._voice.open(self._tls)
         return self
 

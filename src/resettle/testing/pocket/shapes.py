@@ -148,6 +148,7 @@ class ReviewSpec(Struct, rename="camel"):
     """What is asked about, and by whom."""
 
     resource_attributes: dict[str, Any] | None = None
+    non_resource_attributes: dict[str, Any] | None = None
     token: str | None = None
 
 

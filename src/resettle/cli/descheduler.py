@@ -1,0 +1,70 @@
+"""`descheduler`: `resettle run` under the peer's name; its manifests need another image, no more.
+
+It takes the same flags and has the peer's `version`. As there, whatever goes wrong ends with 1,
+a command that was asked wrongly included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from resettle import __version__
+from resettle.cli import run as run_command
+from resettle.cli.main import carried_out, leave
+from resettle.cli.parser import Parser
+from resettle.cli.run_flags import add_flags
+
+_EPILOG = """\
+This is `resettle run` under the name of kubernetes-sigs/descheduler; `resettle --help` shows what
+else there is, such as `resettle plan`, which tells what would move and changes nothing.
+
+examples:
+  $ descheduler --policy-config-file /policy-dir/policy.yaml --v 3
+  $ descheduler --policy-config-file /policy-dir/policy.yaml --descheduling-interval 5m
+  $ descheduler version
+
+exit codes:
+  0 done, or stopped when asked to; 1 anything else
+"""
+
+
+class PeerParser(Parser):
+    """A parser that ends as the peer does."""
+
+    def error(self, message: str) -> NoReturn:
+        """Tells what was asked wrongly, and ends."""
+        self.print_usage(sys.stderr)
+        self.exit(1, f"{self.prog}: error: {message}\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Everything the peer's command line understands."""
+    command = PeerParser(
+        prog="descheduler",
+        usage="%(prog)s --policy-config-file FILE [flags]\n       %(prog)s version",
+        description=run_command.SUMMARY,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_flags(command)
+    command.set_defaults(run=run_command.run)
+    return command
+
+
+def run(words: Sequence[str] | None = None) -> int:
+    """Carries out a command line and gives its exit code."""
+    asked = list(sys.argv[1:] if words is None else words)
+    if asked[:1] == ["version"]:
+        print(f"resettle {__version__}, in the place of kubernetes-sigs/descheduler")
+        return 0
+    if asked[:1] == ["help"]:
+        asked = ["--help"]
+    return carried_out(parser().parse_args(asked))
+
+
+def main() -> None:
+    """Runs as a program."""
+    leave(run())

@@ -1,0 +1,1 @@
+"""From kubernetes-sigs/descheduler to resettle: what stays, what changes, what was never so."""

@@ -1,0 +1,124 @@
+"""All that was found in some files, judged: what to tell somebody who wants to move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from yaml import Node
+
+from resettle.cli.migration import flags, policies, values
+from resettle.cli.migration.finding import Finding, Sort
+from resettle.cli.migration.inventory import Command, Inventory, Values
+from resettle.cli.migration.policies import Judged
+from resettle.cli.migration.rights import PEER_RULES, missing
+from resettle.framework.plugin import Plugin
+from resettle.loop import Settings
+from resettle.policy.document import Policy
+from resettle.policy.source import child
+
+_OURS = "resettle"
+_PROGRAM = "/bin/descheduler"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found, what there is to say, and the policies among it."""
+
+    found: tuple[tuple[str, str], ...]
+    """File and title of each thing."""
+    findings: tuple[Finding, ...]
+    policies: tuple[Judged, ...]
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing but the swap has to be done."""
+        return not any(it.sort in (Sort.CHANGE, Sort.MISTAKE) for it in self.findings)
+
+    def of(self, sort: Sort) -> list[Finding]:
+        """The findings of one sort, each once."""
+        return list(dict.fromkeys(it for it in self.findings if it.sort is sort))
+
+
+def judged(inventory: Inventory, plugins: Mapping[str, Plugin], image: str) -> Verdict:
+    """What to tell about all of it."""
+    findings: list[Finding] = []
+    found: list[tuple[str, str]] = []
+    settings: Settings | None = None
+    written = list(inventory.policies)
+    for command in inventory.commands:
+        found.append((command.sheet.file, command.title))
+        findings += _swap_of_command(command, image)
+        words = [(str(node.value), node) for node in command.words]
+        said, made = flags.judged(words, command.sheet)
+        findings, settings = [*findings, *said], made or settings
+    for one in inventory.values:
+        found.append((one.sheet.file, one.title))
+        findings += [*_swap_of_values(one, image), *values.judged(one)]
+        said, made = flags.judged(values.words_of(one), one.sheet)
+        findings, settings = [*findings, *said], made or settings
+        if (policy := values.policy_of(one)) is not None:
+            written.append(policy)
+    found += [(policy.sheet.file, policy.title) for policy in written]
+    verdicts = tuple(policies.judged(policy, plugins) for policy in written)
+    for it in verdicts:
+        findings += [*it.findings, *_rights(it, inventory, plugins, settings)]
+    return Verdict(tuple(dict.fromkeys(found)), tuple(findings), verdicts)
+
+
+def _swap_of_command(command: Command, image: str) -> Iterator[Finding]:
+    sheet, node = command.sheet, command.image
+    if node is not None and _OURS in node.value.rpartition("/")[2]:
+        yield sheet.finding(Sort.STAYS, f"image: {node.value}", "is resettle already", at=node)
+    else:
+        about = f"image: {node.value}" if node is not None else command.title
+        yield sheet.finding(Sort.SWAP, about, f"write `image: {image}`", at=node)
+    program = command.program
+    if program is not None and program.value != _PROGRAM:
+        says = f"{command.title} is started as `{program.value}`, which the image does not have"
+        fix = f'write `command: ["{_PROGRAM}"]`, with the flags behind it'
+        yield sheet.finding(Sort.CHANGE, "command", says, fix, at=program)
+
+
+def _swap_of_values(one: Values, image: str) -> Iterator[Finding]:
+    node: Node | None = child(one.root, "image")
+    repository, _, tag = image.rpartition(":")
+    repository, tag = (repository, tag) if repository and "/" not in tag else (image, "latest")
+    yield one.sheet.finding(
+        Sort.SWAP,
+        "image",
+        f"write `image: {{repository: {repository}, tag: {tag}}}`",
+        "or take resettle's own chart, which knows the same values" + _beware(one),
+        at=node,
+    )
+
+
+def _beware(one: Values) -> str:
+    """What our own chart does otherwise where the values say nothing."""
+    if child(one.root, "kind") is not None:
+        return ""
+    return f", and name `kind: {values.kind_of(one)}` there: it makes a Deployment by default"
+
+
+def _rights(
+    it: Judged, inventory: Inventory, plugins: Mapping[str, Plugin], settings: Settings | None
+) -> Iterator[Finding]:
+    """What the roles lack; what `resettle/v1` reads besides."""
+    rules = inventory.rules or PEER_RULES
+    whose = "the roles here" if inventory.rules else "the roles of descheduler"
+    fix = "`resettle rbac --policy FILE` prints roles that will do"
+
+    def lacking(policy: Policy) -> list[str]:
+        rights = missing(policy, plugins, settings, rules)
+        return list(dict.fromkeys(f"{right.verb} {right.title}" for right in rights))
+
+    now = lacking(it.reading.policy) if it.reading else []
+    if now:
+        says = f"{whose} do not grant: {', '.join(now)}"
+        yield it.policy.sheet.finding(Sort.CHANGE, "roles", says, fix)
+    more = (
+        [right for right in lacking(it.improved.policy) if right not in now] if it.improved else []
+    )
+    if more:
+        says = f"it looks at more than {whose} grant: {', '.join(more)}"
+        yield it.policy.sheet.finding(Sort.BETTER, "roles", f"{says}; {fix}")

@@ -1,0 +1,160 @@
+"""argparse, made stricter and given the ear of Go's flags.
+
+No flag may be abbreviated. A flag that nobody knows is told before anything else is complained of,
+with the one that was probably meant. `-flag`, `--flag`, `--flag=value`, `--flag value`, `-v3` and
+`--some_flag` are all understood. Where Go would take a word for something else than was meant,
+we ask back: `--dry-run false` and `--policy --dry-run` are errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_END = "--"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of one command, or of a name and the commands below it."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **more})
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """What the words say; no word is left over, since each has to be understood."""
+        words = list(sys.argv[1:] if args is None else args)
+        found, rest = super().parse_known_args(self._spelled(words), namespace)
+        if rest:
+            self.error(f"nothing is known of {_quoted(rest)} here")
+        return found, rest
+
+    def flag(self, word: str) -> tuple[argparse.Action | None, str | None]:
+        """The flag that a word names, however it is spelled, and the value it brings along."""
+        return Speller(self._option_string_actions, whole=True).read(word)
+
+    def meant(self, word: str) -> str:
+        """The flag that was probably meant, as a hint that ends a sentence."""
+        return Speller(self._option_string_actions, whole=True).meant(word)
+
+    def _spelled(self, words: Sequence[str]) -> list[str]:
+        """The words as argparse likes them best: every flag and its value in one word."""
+        speller = Speller(self._option_string_actions, whole=self._subparsers is None)
+        spelled = list(speller.spelled(words))
+        if speller.problems:
+            self.error("\n  ".join(speller.problems))
+        return spelled
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            from resettle.policy.problem import did_you_mean
+
+            raise argparse.ArgumentError(
+                None, f"there is no command `{value}`; {did_you_mean(value, action.choices)}"
+            )
+        super()._check_value(action, value)
+
+
+class Speller:
+    """Rewrites one command line, and notes what cannot be understood.
+
+    Of a line that is not `whole`, only the words before a command are ours to read.
+    """
+
+    def __init__(self, flags: dict[str, argparse.Action], *, whole: bool) -> None:
+        self._flags = flags
+        self._whole = whole
+        self.problems: list[str] = []
+
+    def spelled(self, words: Sequence[str]) -> Iterator[str]:
+        """The words, one flag each with its value."""
+        left = list(reversed(words))
+        while left:
+            word = left.pop()
+            if word == _END or (not is_flag(word) and not self._whole):
+                yield from (word, *reversed(left))
+                return
+            if not is_flag(word):
+                yield word
+                continue
+            action, value = self.read(word)
+            if action is None:
+                self.problems.append(self._unknown(word))
+                continue
+            name = _long_name(action)
+            if value is None and _wants_value(action):
+                value = self._next(name, left)
+            elif value is None and is_switch(action):
+                self._no_answer_behind(name, left)
+                value = "true"
+            yield name if value is None else f"{name}={value}"
+
+    def read(self, word: str) -> tuple[argparse.Action | None, str | None]:
+        """The flag that a word names, and the value it brings along."""
+        name, equals, value = word.partition("=")
+        bare = name.lstrip("-").replace("_", "-")
+        action = self._flags.get(f"--{bare}") if len(name) - len(name.lstrip("-")) <= 2 else None
+        if action is None and not word.startswith("--"):
+            action = self._flags.get(word[:2])
+            if action is not None and word[2:]:
+                return action, word[2:].removeprefix("=")
+        return action, value if equals else None
+
+    def _next(self, name: str, left: list[str]) -> str | None:
+        """The value that stands in the next word."""
+        if left and not is_flag(left[-1]):
+            return left.pop()
+        if left:
+            self.problems.append(
+                f"{name} needs a value, and the flag {left[-1]} follows; "
+                f"write {name}={left[-1]} if that is the value"
+            )
+        return None
+
+    def _no_answer_behind(self, name: str, left: list[str]) -> None:
+        """Notes a bare `true` or `false`, which Go takes for a word of its own."""
+        if left and left[-1].lower() in ("true", "false"):
+            self.problems.append(
+                f"`{left[-1]}` stands alone behind {name}; write {name}={left[-1]}"
+            )
+            left.pop()
+
+    def _unknown(self, word: str) -> str:
+        said = word.partition("=")[0]
+        return f"there is no flag {said}; {self.meant(word)}"
+
+    def meant(self, word: str) -> str:
+        """The flag that was probably meant, as a hint that ends a sentence."""
+        from resettle.policy.problem import nearest
+
+        said = word.partition("=")[0]
+        names = {name.lstrip("-"): name for name in self._flags if name.startswith("--")}
+        near = nearest(said.lstrip("-").replace("_", "-"), names)
+        return f"did you mean {names[near]}?" if near else "--help shows those there are"
+
+
+def is_switch(action: argparse.Action) -> bool:
+    """Whether a flag may stand alone and take `=true` or `=false`."""
+    return action.nargs == "?" and action.const is True
+
+
+def _wants_value(action: argparse.Action) -> bool:
+    return action.nargs is None
+
+
+def is_flag(word: str) -> bool:
+    """Whether a word is a flag, be it a known one or not."""
+    return word.startswith("-") and word != "-" and not _NUMBER.fullmatch(word)
+
+
+def _long_name(action: argparse.Action) -> str:
+    return next((name for name in action.option_strings if name.startswith("--")), "")
+
+
+def _quoted(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)

@@ -1,0 +1,120 @@
+"""One connection to an API server, for reading: a request goes out, its answer is taken later."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import ssl
+from urllib.parse import unquote, urlsplit
+
+from resettle.cluster.access import Access
+from resettle.cluster.credentials import Headers
+from resettle.cluster.statuses import Answer
+from resettle.cluster.troubles import unreachable
+
+_TIMEOUT_SECONDS = 60
+_UNAUTHORIZED = 401
+_ALWAYS: Headers = (
+    ("Accept", "application/json"),
+    ("Accept-Encoding", "identity"),
+    ("User-Agent", "resettle"),
+)
+
+
+class Connection:
+    """Kept open from request to request, and made anew when a new certificate is to be shown."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._identity = access.identity()
+        self._base = urlsplit(access.server).path.rstrip("/")
+        self._open: http.client.HTTPConnection | None = None
+        self._trust: ssl.SSLContext | None = None
+        self._asked = ""
+        self._shown: Headers = ()
+
+    def close(self) -> None:
+        """Ends the connection."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def ask(self, path: str) -> None:
+        """Sends a request without waiting for its answer."""
+        if self._identity.due():
+            self._identity.renew()
+        self._asked, self._shown = path, self._identity.headers()
+        try:
+            connection = self._connection()
+            connection.putrequest("GET", self._target(path), skip_accept_encoding=True)
+            for name, value in (*_ALWAYS, *self._shown, *self._access.impersonation):
+                connection.putheader(name, value)
+            if self._access.trust is None:
+                for name, value in proxy_credentials(self._access.proxy).items():
+                    connection.putheader(name, value)
+            connection.endheaders()
+        except (OSError, http.client.HTTPException) as error:
+            raise unreachable(self._access, error) from None
+
+    def heard(self) -> Answer:
+        """The answer to the last request, asked for once more if there are newer credentials."""
+        answer = self._answer()
+        if answer.status == _UNAUTHORIZED and self._identity.renew(self._shown):
+            self.ask(self._asked)
+            return self._answer()
+        return answer
+
+    def _answer(self) -> Answer:
+        try:
+            response = self._connection().getresponse()
+            return Answer(response.status, response.read())
+        except (OSError, http.client.HTTPException) as error:
+            raise unreachable(self._access, error) from None
+
+    def _connection(self) -> http.client.HTTPConnection:
+        trust = self._identity.trust or self._access.trust
+        if self._open is None or trust is not self._trust:
+            self.close()
+            self._open, self._trust = self._made(trust), trust
+        return self._open
+
+    def _made(self, trust: ssl.SSLContext | None) -> http.client.HTTPConnection:
+        server, proxy = urlsplit(self._access.server), urlsplit(self._access.proxy)
+        first = proxy if self._access.proxy else server
+        host, port = first.hostname or "", first.port
+        if trust is None:
+            return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
+        if self._access.proxy:
+            port = port or 80
+        connection = _NamedConnection(host, port, timeout=_TIMEOUT_SECONDS, context=trust)
+        connection.server_name = self._access.server_name or server.hostname or ""
+        if self._access.proxy:
+            credentials = proxy_credentials(self._access.proxy)
+            connection.set_tunnel(server.hostname or "", server.port or 443, credentials)
+        return connection
+
+    def _target(self, path: str) -> str:
+        """The path, or the whole address if a proxy has to know where to."""
+        if self._access.proxy and self._access.trust is None:
+            return self._access.server + path
+        return self._base + path
+
+
+class _NamedConnection(http.client.HTTPSConnection):
+    """HTTPS to a server whose certificate may be for another name than its address."""
+
+    server_name = ""
+    _context: ssl.SSLContext
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._context.wrap_socket(self.sock, server_hostname=self.server_name)
+
+
+def proxy_credentials(proxy: str) -> dict[str, str]:
+    """The header for a proxy whose address holds a name and a password."""
+    address = urlsplit(proxy)
+    if not address.username:
+        return {}
+    words = f"{unquote(address.username)}:{unquote(address.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(words.encode()).decode()}"}

@@ -1,0 +1,117 @@
+"""Reading and writing one lease: requests, and what refusals of them mean.
+
+What waiting may mend (no answer, an overloaded or failing server) is told in the log and comes back
+as nothing. What it will not mend is raised at once, so that nobody waits for a right that was never
+granted; a right that was there before and is missing now may be an API server that just started.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from resettle.cluster.client import Answer, Client
+from resettle.cluster.lease_record import Object, Record, read_record
+from resettle.cluster.lease_settings import LeaseSettings
+from resettle.cluster.refusals import refused
+from resettle.errors import ClusterError, ClusterUnreachable, ResettleError, Unauthorized
+from resettle.log import Log
+
+Verb = Literal["get", "create", "update"]
+Gone = Literal["gone"]
+_METHODS = {"get": "GET", "create": "POST", "update": "PUT"}
+_GROUP = "coordination.k8s.io"
+_NOT_FOUND, _CONFLICT, _TOO_MANY = 404, 409, 429
+_PATIENCE_SECONDS = 10
+
+
+class LeaseDesk:
+    """Where one lease is read and written."""
+
+    def __init__(self, client: Client, settings: LeaseSettings, log: Log) -> None:
+        self._client = client
+        self._settings = settings
+        self._log = log
+        self._all = f"/apis/{_GROUP}/v1/namespaces/{settings.namespace}/leases"
+        self._granted: set[Verb] = set()
+        self.name = f"{settings.namespace}/{settings.name}"
+
+    async def read(self) -> Record | Gone | None:
+        """The lease, "gone" if there is none, None if there is no telling."""
+        answer = await self._asked("get", f"{self._all}/{self._settings.name}")
+        if answer is not None and answer.status == _NOT_FOUND:
+            return "gone"
+        return self._record("get", answer)
+
+    async def create(self, lease: Object) -> Record | None:
+        """The new lease, or None if it was not made by us."""
+        return self._record("create", await self._asked("create", self._all, lease))
+
+    async def update(self, lease: Object) -> Record | None:
+        """The lease as written, or None if it was not, say because another was quicker."""
+        path = f"{self._all}/{self._settings.name}"
+        return self._record("update", await self._asked("update", path, lease))
+
+    async def _asked(self, verb: Verb, path: str, lease: Object | None = None) -> Answer | None:
+        within = max(self._settings.renew_deadline_seconds / 2, 1)
+        body = None if lease is None else msgspec.json.encode(lease)
+        try:
+            answer = await self._client.send(
+                _METHODS[verb],
+                path,
+                body,
+                within=within,
+                patience=min(within, _PATIENCE_SECONDS),
+            )
+        except ClusterUnreachable as error:
+            self._troubled(verb, str(error))
+            return None
+        except ResettleError as error:
+            self._ends_if_never_granted(verb, error)
+            return None
+        lost_the_race = answer.status == _CONFLICT
+        not_there = answer.status == _NOT_FOUND and verb != "create"
+        if answer.fine or lost_the_race or not_there:
+            self._granted.add(verb)
+            self._log.forget(_trouble(verb))
+            return answer
+        refusal = self._refusal(verb, answer)
+        if answer.status >= 500 or answer.status == _TOO_MANY:
+            self._troubled(verb, str(refusal))
+        else:
+            self._ends_if_never_granted(verb, refusal)
+        return None
+
+    def _ends_if_never_granted(self, verb: Verb, refusal: ResettleError) -> None:
+        known = isinstance(refusal, Unauthorized) and self._granted
+        if verb not in self._granted and not known:
+            raise refusal
+        self._troubled(verb, str(refusal))
+
+    def _record(self, verb: Verb, answer: Answer | None) -> Record | None:
+        if answer is None or not answer.fine:
+            return None
+        record = read_record(answer.body)
+        if record is None:
+            self._troubled(verb, f"{self._client.server} sent something that is no lease")
+        return record
+
+    def _troubled(self, verb: Verb, reason: str) -> None:
+        log = self._log.only_when_new(_trouble(verb))
+        log.warning("lease trouble", lease=self.name, reason=reason)
+
+    def _refusal(self, verb: Verb, answer: Answer) -> ClusterError:
+        where = self._settings.namespace
+        if answer.status == _NOT_FOUND:
+            return ClusterError(
+                f"there is no namespace {where} for the lease {self.name}; create it, or name "
+                "another with --leader-elect-resource-namespace"
+            )
+        return refused(
+            answer, verb, "leases", access=self._client.access, group=_GROUP, namespace=where
+        )
+
+
+def _trouble(verb: Verb) -> str:
+    return f"lease {verb}"

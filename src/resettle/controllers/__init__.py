@@ -1,0 +1,1 @@
+"""Controllers: what should be, beside making it so."""

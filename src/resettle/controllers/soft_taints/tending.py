@@ -1,0 +1,44 @@
+"""One round from start to finish: what is so, what should be, and what is written for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from resettle.controllers.soft_taints.corrections import corrections
+from resettle.controllers.soft_taints.diary import foretell, sum_up, tell, tell_doubt
+from resettle.controllers.soft_taints.task import Mode, Task
+from resettle.controllers.soft_taints.wanted import NodeTaints, nothing_wanted, wanted_taints
+from resettle.controllers.soft_taints.writing import Ending, TaintWriter, apply
+from resettle.log import Log
+from resettle.model.snapshot import Snapshot
+from resettle.plugins.low_node_utilization import Seen
+
+
+def wished(task: Task, snapshot: Snapshot) -> NodeTaints:
+    """What every node should have, be it written or not."""
+    if task.mode is Mode.REMOVE_ONLY:
+        return nothing_wanted(snapshot, "all are to be removed")
+    if task.thresholds is None:
+        return nothing_wanted(snapshot, "the policy does not balance nodes by their use")
+    seen = Seen(task.thresholds, snapshot)
+    return wanted_taints(snapshot, seen.bands, seen.usage, task.scheme)
+
+
+async def tend(
+    task: Task, snapshot: Snapshot, writer: TaintWriter, since: Callable[[], float], log: Log
+) -> bool:
+    """Whether every node has what it should have now, as far as the mode lets it.
+
+    `since` tells how many seconds the round has taken so far.
+    """
+    snapshot = task.sight.view(snapshot)
+    wishes = wanted = wished(task, snapshot)
+    if task.mode is Mode.DRY_RUN:
+        foretell(wishes, log)
+        wanted = nothing_wanted(snapshot, "a dry run sets none")
+    outcomes = await apply(writer, corrections(snapshot, wanted, task.ours))
+    for outcome in outcomes:
+        tell(outcome, log)
+    tell_doubt(wishes, log)
+    sum_up(wishes, outcomes, since(), log)
+    return all(it.ending not in (Ending.FAILED, Ending.UNSENT) for it in outcomes)

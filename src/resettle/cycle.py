@@ -1,0 +1,238 @@
+"""One cycle from start to finish: look, plan, carry out, and plan again what was declined.
+
+What `plan` shows is what happens here: the same planner, on a snapshot of the cache. Where the API
+server declines what the plan foresaw, the plan is drawn again from the same snapshot with all that
+happened entered in its books, a few times at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from resettle.clock import Clock
+from resettle.cluster.cache import Cache
+from resettle.evict.events import Recorder
+from resettle.evict.ledger import Ledger
+from resettle.framework.aftermath import NOTHING_YET, Aftermath
+from resettle.framework.descheduler import Descheduler
+from resettle.framework.mover import Ending, Moved, Outcome
+from resettle.framework.plan import Move, Plan, Turn
+from resettle.framework.spans import NO_SPANS, Spans
+from resettle.load.sources.meters import Meters
+from resettle.log import Log
+from resettle.model.snapshot import Snapshot
+from resettle.stopwatch import Stopwatch
+
+ROUNDS = 4
+"""Plans drawn in one cycle, at most."""
+
+CarryOut = Callable[[Sequence[Move], Snapshot], Awaitable[list[Outcome]]]
+
+
+class Round(Struct, frozen=True):
+    """A plan, and what became of its moves."""
+
+    plan: Plan
+    outcomes: tuple[Outcome, ...]
+
+
+class Report(Struct, frozen=True):
+    """What a cycle did."""
+
+    rounds: tuple[Round, ...]
+    took: float
+    """Seconds by the steady clock."""
+    phases: dict[str, float] = {}
+    """Seconds for `measure`, `snapshot`, `plan` and `carry-out`, over all rounds."""
+    turns: dict[Turn, float] = {}
+    """Seconds of each plugin's turns, over all rounds."""
+    policy: str = ""
+    """The text of the policy that decided."""
+
+    @property
+    def plan(self) -> Plan:
+        """The last plan drawn: what stayed, and why."""
+        return self.rounds[-1].plan
+
+    @property
+    def endings(self) -> Counter[Ending]:
+        """How many moves ended in which way."""
+        return Counter(outcome.ending for one in self.rounds for outcome in one.outcomes)
+
+    @property
+    def cut_short(self) -> str:
+        """Why it ended before all was sent; empty if all was."""
+        every = (outcome for one in self.rounds for outcome in one.outcomes)
+        return next((it.says for it in every if it.ending is Ending.UNSENT and it.says), "")
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """What failed while plans were drawn."""
+        return tuple(dict.fromkeys(error for one in self.rounds for error in one.plan.errors))
+
+
+Witness = Callable[[Snapshot, Report], None]
+"""Who is shown what a cycle saw and did, once it is over."""
+
+
+@dataclass(kw_only=True)
+class House:
+    """All that a cycle is run with, and what one cycle leaves for the next."""
+
+    descheduler: Descheduler
+    cache: Cache
+    ledger: Ledger
+    recorder: Recorder
+    carry_out: CarryOut
+    clock: Clock
+    log: Log
+    meters: Meters | None = None
+    """Who measures how busy nodes are; None where nobody has to."""
+    policy: str = ""
+    """The text of the policy that the descheduler was made from."""
+    witnesses: Sequence[Witness] = ()
+    spans: Spans = NO_SPANS
+    history: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+
+
+async def run_cycle(house: House) -> Report:
+    """Looks, plans and acts; the report says what came of it."""
+    with house.spans.cycle():
+        return await _cycle(house)
+
+
+async def _cycle(house: House) -> Report:
+    began = house.clock.steady()
+    phases, turns = Stopwatch[str](), Stopwatch[Turn]()
+    with phases.phase("measure"):
+        usage = await house.meters.measured() if house.meters else {}
+    house.ledger.sweep()
+    with phases.phase("snapshot"):
+        snapshot = house.cache.snapshot(
+            house.clock.now(), history=house.history, moving=house.ledger.moving
+        ).measured(usage)
+    draw = partial(_draw, house, snapshot, turns)
+    aftermath, rounds = NOTHING_YET, list[Round]()
+    while len(rounds) < ROUNDS:
+        with phases.phase("plan"):
+            plan = await _drawn(partial(draw, aftermath=aftermath))
+        with phases.phase("carry-out"):
+            outcomes = tuple(await house.carry_out(plan.moves, snapshot))
+        rounds.append(Round(plan, outcomes))
+        if not _worth_another_plan(outcomes):
+            break
+        aftermath = aftermath.after(plan.moves, outcomes)
+    house.history = rounds[-1].plan.history
+    house.recorder.held_back(rounds[-1].plan.held_back)
+    report = Report(
+        tuple(rounds),
+        house.clock.steady() - began,
+        phases={name: spent.wall for name, spent in phases.spent.items()},
+        turns={turn: spent.wall for turn, spent in turns.spent.items()},
+        policy=house.policy,
+    )
+    tell(report, house.log)
+    for witness in house.witnesses:
+        witness(snapshot, report)
+    return report
+
+
+def _draw(house: House, snapshot: Snapshot, turns: Stopwatch[Turn], aftermath: Aftermath) -> Plan:
+    """The plan, with each plugin's turn timed and followed."""
+    with house.spans.planning() as planning:
+
+        @contextmanager
+        def at_work(turn: Turn) -> Iterator[None]:
+            with turns.phase(turn), planning.turn(turn):
+                yield
+
+        plan = house.descheduler.draw_plan(snapshot, phase=at_work, aftermath=aftermath)
+        planning.drawn(len(plan.moves), plan.errors)
+        return plan
+
+
+async def _drawn(draw: Callable[[], Plan]) -> Plan:
+    """The plan, by a worker thread: watches and the lease live on meanwhile."""
+    gc.disable()  # a plan leaves no garbage behind, and to look for it costs a third of its time
+    try:
+        return await asyncio.to_thread(draw)
+    finally:
+        gc.enable()
+
+
+def _worth_another_plan(outcomes: Sequence[Outcome]) -> bool:
+    """Whether others may go in place of those that did not, and we may still act."""
+    endings = {outcome.ending for outcome in outcomes}
+    return Ending.UNSENT not in endings and any(
+        ending.declined or ending is Ending.GONE for ending in endings
+    )
+
+
+def tell(report: Report, log: Log) -> None:
+    """The line of the diary that a cycle is worth."""
+    plan = report.plan
+    for run in plan.runs:
+        log.detail(
+            "plugin done",
+            profile=run.profile,
+            plugin=run.plugin,
+            point=run.point,
+            proposed=run.proposed,
+            admitted=run.admitted,
+            already_moving=run.already_moving or None,
+            refusals=run.refused or None,
+            stopped=run.stopped.says if run.stopped else None,
+        )
+    for failed in report.errors:
+        log.error("plugin failed", reason=failed)
+    if plan.skipped:
+        log.info("cycle skipped", reason=plan.skipped.says, took=report.took)
+        return
+    endings = report.endings
+    log.info(
+        "cycle done",
+        nodes=plan.nodes_in_scope,
+        pods=plan.pods,
+        planned=sum(len(one.plan.moves) for one in report.rounds),
+        evicted=endings.pop(Ending.EVICTED, 0),
+        **{ending.replace("-", "_"): count for ending, count in sorted(endings.items())},
+        refused=sum(plan.refused.values()),
+        refusals=plan.refused or None,
+        rounds=len(report.rounds) if len(report.rounds) > 1 else None,
+        cut_short=report.cut_short or None,
+        took=report.took,
+    )
+
+
+def tell_known(house: House) -> None:
+    """What is known of the cluster right now, so that it can be checked from outside."""
+    house.cache.tell(house.log)
+    stages = Counter(entry.stage for entry in house.ledger.entries)
+    house.log.info("in flight", moves=stages.total(), **{str(k): n for k, n in stages.items()})
+
+
+async def preview(
+    moves: Sequence[Move], snapshot: Snapshot, log: Log, moved: Moved
+) -> list[Outcome]:
+    """Tells what would be done, and does nothing."""
+    shown = Outcome(Ending.SHOWN)
+    for move in moves:
+        moved(move, shown)
+        log.info(
+            "would evict",
+            pod=move.pod.key,
+            node=move.pod.node,
+            profile=move.profile,
+            plugin=move.plugin,
+            reason=move.reason,
+        )
+    return [shown] * len(moves)

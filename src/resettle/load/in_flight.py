@@ -1,0 +1,101 @@
+"""Moves in flight: pods that have left a node whose figures do not show it yet.
+
+A figure looks back over its window, and a replacement takes a while to start. Until that has passed
+a moved pod counts as gone from where it was and as present where it was to go, and the node that it
+left is left alone. All of it is history: it goes out with a plan and comes in with a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from resettle.load.usage import Doubt, Usage
+from resettle.model.node import Node
+from resettle.model.pod import Pod
+from resettle.model.snapshot import Snapshot
+
+
+class InFlight(Struct, frozen=True, kw_only=True):
+    """A move that was planned in an earlier cycle."""
+
+    pod: str
+    """`namespace/name`."""
+    uid: str
+    source: str
+    target: str = ""
+    """Where its replacement was most likely to land; empty where nobody could say."""
+    cost: dict[str, int] = {}
+    """What it used, in nano units."""
+    until: datetime
+    """When figures can be trusted to show it."""
+
+
+def still_in_flight(known: Iterable[InFlight], snapshot: Snapshot) -> Iterator[InFlight]:
+    """Those that figures do not show yet; a pod that sits where it was never left."""
+    for it in known:
+        namespace, _, name = it.pod.partition("/")
+        pod = snapshot.pod(namespace, name)
+        stayed = (
+            pod is not None
+            and pod.uid == it.uid
+            and not pod.terminating
+            and pod.uid not in snapshot.moving
+        )
+        if snapshot.taken_at < it.until and not stayed:
+            yield it
+
+
+class Foreseen:
+    """Figures as they will be once they show the moves in flight."""
+
+    def __init__(self, usage: Usage, moves: Iterable[InFlight]) -> None:
+        self._usage = usage
+        self.blind = usage.blind
+        self._shift: dict[str, dict[str, int]] = {}
+        for move in moves:
+            for name, sign in ((move.source, -1), (move.target, +1)):
+                shift = self._shift.setdefault(name, {})
+                for resource, amount in move.cost.items():
+                    shift[resource] = shift.get(resource, 0) + sign * amount
+
+    def followed(self, thresholds: Iterable[str]) -> list[str]:
+        """As they are."""
+        return self._usage.followed(thresholds)
+
+    def offer(self, node: Node) -> Mapping[str, int]:
+        """As it is."""
+        return self._usage.offer(node)
+
+    def of_node(self, node: Node) -> Mapping[str, int]:
+        """With those who are on their way counted where they are going; pods are seen anyway."""
+        used = self._usage.of_node(node)
+        shift = self._shift.get(node.name)
+        if not shift:
+            return used
+        return {
+            name: amount if name == "pods" else max(0, amount + shift.get(name, 0))
+            for name, amount in used.items()
+        }
+
+    def of_pod(self, pod: Pod) -> Mapping[str, int] | None:
+        """As it is."""
+        return self._usage.of_pod(pod)
+
+    def doubt(self, node: Node) -> Doubt | None:
+        """As it is."""
+        return self._usage.doubt(node)
+
+    def pod_doubt(self, pod: Pod) -> Doubt | None:
+        """As it is."""
+        return self._usage.pod_doubt(pod)
+
+    def taken(self, node: Node) -> datetime:
+        """As it is."""
+        return self._usage.taken(node)
+
+    def named(self, resource: str) -> str:
+        """As it is."""
+        return self._usage.named(resource)

@@ -1,0 +1,65 @@
+"""What was measured of nodes and pods, just as it came: good figures, bad ones, and their age.
+
+Nothing here has been judged. Whether a figure can be gone by depends on the policy and on the time
+of the snapshot, so that is for `resettle.load` to say; a dump keeps even what is of no use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
+NODE_LABEL = "instance"
+
+
+class Question(Struct, frozen=True, order=True):
+    """What is asked of whom about how busy nodes are."""
+
+    source: str = KUBERNETES_METRICS
+    query: str = ""
+    """A Prometheus query that answers with a number for each node."""
+    label: str = NODE_LABEL
+    """The label of its answer that holds the name of the node."""
+    smoothed: bool = False
+    """Whether short peaks of what the metrics API tells are evened out, poll by poll."""
+
+
+METRICS_API = Question()
+SMOOTHED = Question(smoothed=True)
+
+
+class Used(Struct, frozen=True):
+    """What a node or a pod uses, by the metrics API."""
+
+    at: datetime
+    amounts: Mapping[str, int]
+    """Resource name to nano units."""
+
+
+class Figure(Struct, frozen=True):
+    """One sample of the answer to a query."""
+
+    node: str
+    """The name that its label holds; empty if it has no such label."""
+    number: float
+    """From 0 to 1 if all is well; whatever the server said, be it no number at all."""
+    at: datetime
+
+
+class Readings(Struct, frozen=True, kw_only=True):
+    """The answer to one question."""
+
+    nodes: Mapping[str, Used] = {}
+    pods: Mapping[str, Used] = {}
+    """By `namespace/name`."""
+    figures: tuple[Figure, ...] = ()
+    """In the order of the answer."""
+    failure: str = ""
+    """Why there is none."""
+
+
+Measured = Mapping[Question, Readings]
+"""All that was measured for a snapshot."""

@@ -1,0 +1,39 @@
+"""The benchmark of the watch cache: what the server tells, and what is made of it."""
+
+from __future__ import annotations
+
+import json
+
+from bench.churn import replaced
+from bench.generate import Generator, shape_of
+from bench.watching import measured
+
+SHAPE = shape_of(10, 12)
+
+
+def test_pods_that_go_are_followed_by_their_like_on_the_nodes_of_others() -> None:
+    pods = [text.encode() for kind, text in Generator(SHAPE).lists() if kind == "Pod"][:40]
+
+    told = [json.loads(line) for line in replaced(pods, version=2000, seed=1)]
+
+    gone = [it["object"] for it in told if it["type"] == "DELETED"]
+    come = [it["object"] for it in told if it["type"] == "ADDED"]
+    assert [it["metadata"]["uid"] for it in gone] == [
+        json.loads(it)["metadata"]["uid"] for it in pods
+    ]
+    assert not {it["metadata"]["uid"] for it in gone} & {it["metadata"]["uid"] for it in come}
+    places = [sorted(it["spec"]["nodeName"] for it in side) for side in (gone, come)]
+    assert places[0] == places[1]
+    versions = [int(it["object"]["metadata"]["resourceVersion"]) for it in told]
+    assert (len(set(versions)), max(versions)) == (80, versions[-1])
+
+
+def test_a_small_cluster_is_watched_and_planned_for() -> None:
+    text = measured(nodes=10, pods=12, percent=10)
+
+    assert text.startswith("10 nodes, 120 pods:")
+    rows = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")]
+    assert [row for row in rows if not row.startswith("-")] == [
+        *("first snapshot", "a list", "the cache, until it is synced"),
+        *("phase", "events", "snapshot", "plan", "together"),
+    ]

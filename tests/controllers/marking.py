@@ -1,0 +1,86 @@
+"""Short words for tests of soft taints: nodes with a use, and what they should be marked with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from resettle.controllers.soft_taints.scheme import Scheme
+from resettle.controllers.soft_taints.wanted import NodeTaints, wanted_taints
+from resettle.load.bands import Bands, banded
+from resettle.load.bands import Scale as Lines
+from resettle.load.usage import Doubt, Requests
+from resettle.model.node import Node
+from resettle.model.selector import EVERYTHING, Selector
+from resettle.model.semantics import IMPROVED
+from resettle.model.snapshot import Snapshot
+from resettle.model.taint import PREFER_NO_SCHEDULE, Taint
+from resettle.policy.soft_taints import PREFIXES, SoftTaints
+
+METRIC = "MetricResource"
+KUBERNETES, OPENSHIFT = PREFIXES["Levels"], PREFIXES["OpenShift"]
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+APPROPRIATE = Taint(f"{OPENSHIFT}/appropriate", PREFER_NO_SCHEDULE, "true")
+OVER = Taint(f"{OPENSHIFT}/overutilized", PREFER_NO_SCHEDULE, "true")
+FIRST = Taint(f"{KUBERNETES}/overutilized", PREFER_NO_SCHEDULE, "level1")
+SECOND = Taint(f"{KUBERNETES}/overutilized-2", PREFER_NO_SCHEDULE, "level2")
+THIRD = Taint(f"{KUBERNETES}/overutilized-3", PREFER_NO_SCHEDULE, "level3")
+LEVELS = (FIRST, SECOND, THIRD)
+
+
+def node(name: str, *taints: Taint, **more: Any) -> Node:
+    return Node(name, more.pop("labels", {}), taints, **more)
+
+
+def static(low: float, high: float) -> Lines:
+    return Lines(low={METRIC: low}, high={METRIC: high})
+
+
+def off_mean(low: float, high: float) -> Lines:
+    return Lines(low={METRIC: low}, high={METRIC: high}, from_mean=True)
+
+
+def scheme(**written: Any) -> Scheme:
+    return Scheme(SoftTaints(**written))
+
+
+def snapshot_of(nodes: Iterable[Node], selector: Selector = EVERYTHING) -> Snapshot:
+    taken = Snapshot.of(nodes=nodes, pods=(), taken_at=NOW)
+    return taken.read_as(IMPROVED, selector)
+
+
+def bands_of(used: Mapping[Node, float | None], lines: Lines) -> Bands:
+    """The bands of nodes with this use; None for one that nobody has measured."""
+    measured = {it: {METRIC: share} for it, share in used.items() if share is not None}
+    return banded(used, measured, lines)
+
+
+class Figures(Requests):
+    """Figures that are known for all nodes but those which nobody has measured."""
+
+    def __init__(self, used: Mapping[Node, float | None]) -> None:
+        super().__init__(snapshot_of(used))
+        self._used = used
+
+    def doubt(self, node: Node) -> Doubt | None:
+        if self._used[node] is None:
+            return Doubt("usage-stale", "has a figure that is an hour old")
+        return None
+
+
+def wanted(
+    used: Mapping[Node, float | None],
+    lines: Lines,
+    marked: Scheme,
+    *,
+    others: Iterable[Node] = (),
+    selector: Selector = EVERYTHING,
+) -> NodeTaints:
+    """What each node should have; `others` are there and not balanced."""
+    taken = snapshot_of([*used, *others], selector)
+    return wanted_taints(taken, bands_of(used, lines), Figures(used), marked)
+
+
+def taints(found: NodeTaints) -> dict[str, tuple[Taint, ...]]:
+    return {name: wish.taints for name, wish in found.items()}

@@ -1,0 +1,22 @@
+"""Values that the chart is tried with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CHART = Path(__file__).parents[3] / "deploy" / "helm" / "resettle"
+VALUES = sorted(Path(__file__).parent.glob("*.yaml"))
+
+
+def read(file: Path) -> dict[str, Any]:
+    """What the file says."""
+    found: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return found
+
+
+def values(name: str) -> Path:
+    """The file of this name."""
+    return Path(__file__).parent / f"{name}.yaml"

@@ -1,0 +1,81 @@
+"""The pages about metrics and monitoring keep their word."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from resettle.cli.main import parser
+from resettle.evict.ledger import Stage
+from resettle.framework.mover import Ending
+from resettle.loop.status import Result, Role
+from resettle.serving.catalogue import CATALOGUE
+from resettle.serving.health import ALIVE, READY
+from resettle.serving.meters import Meters
+from resettle.serving.results import AT_ONCE, LIMITED
+from tests.deploy.monitoring import MONITORING, alerts
+from tools.metrics_page import PAGE, VALUES, page
+
+from .page import doc
+
+
+def test_the_page_of_metrics_is_what_the_catalogue_says() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m tools.metrics_page`"
+
+
+@pytest.mark.parametrize(
+    ("heading", "values"),
+    [
+        ("`result` of evictions", {*AT_ONCE.values(), *LIMITED.values()}),
+        ("`result` of cycles", {*Result}),
+        ("`outcome`", {*Ending}),
+        ("`stage`", {*Stage}),
+        ("`role`", {*Role}),
+    ],
+)
+def test_every_value_of_a_label_is_explained(heading: str, values: set[str]) -> None:
+    assert set(VALUES[heading]) == values
+
+
+def test_every_metric_that_is_exposed_is_on_the_page() -> None:
+    exposed = set(re.findall(r"^# TYPE (\S+)", Meters().text().decode(), re.MULTILINE))
+
+    told = set(re.findall(r"`((?:descheduler|resettle|process)_\w+)`", page()))
+    assert exposed <= told
+    assert {it.name for it in CATALOGUE} <= told
+
+
+def test_every_alert_has_a_section_that_says_what_to_do() -> None:
+    sections = doc("monitoring.md").anchors
+
+    for alert in alerts():
+        place, _, anchor = alert["annotations"]["runbook"].partition("#")
+        assert place == "docs/monitoring.md"
+        assert anchor in sections
+
+
+def test_every_check_of_health_is_explained() -> None:
+    assert doc("monitoring.md").first_column("Health") == {*ALIVE, *READY}
+
+
+def test_every_flag_of_serving_is_explained() -> None:
+    words = parser().parse_args(["run", "--policy=p"])
+    flags = {name.replace("_", "-") for name in vars(words)}
+    serving = {it for it in flags if it.startswith("tls-")} - {"tls-curve-preferences"}
+    serving |= {"secure-port", "bind-address", "cert-dir", "disable-metrics", "protect-metrics"}
+
+    assert serving <= flags
+    assert {f"--{it}" for it in serving} == doc("monitoring.md").first_column("Flags")
+
+
+def test_every_file_that_is_shipped_is_named() -> None:
+    shipped = {file.name for file in MONITORING.iterdir()}
+
+    assert doc("monitoring.md").first_column("What is shipped") == shipped
+
+
+def test_the_alerts_are_listed() -> None:
+    told = {row[0].strip("`") for row in doc("monitoring.md").table("Alerts")}
+
+    assert told == {alert["alert"] for alert in alerts()}

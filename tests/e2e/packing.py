@@ -1,0 +1,53 @@
+"""A kube-scheduler that packs: of the nodes that take a pod it prefers the fullest.
+
+It runs beside the scheduler of the cluster and places the pods that name it. Spreading and all
+other preferences are off, so that nothing but fullness speaks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.control_plane.api import Object
+from tools.control_plane.build import built
+from tools.control_plane.plane import Access, start_scheduler
+from tools.control_plane.processes import Crew, free_ports
+
+
+@contextmanager
+def packing_scheduler(access: Access, folder: Path) -> Iterator[str]:
+    """The name by which pods ask for it, while it runs."""
+    name = f"packing-{os.getpid()}"
+    with Crew(access.logs) as crew:
+        config = folder / "packing.json"
+        config.write_text(json.dumps(_configuration(access, name)))
+        (port,) = free_ports(1)
+        start_scheduler(access, built(), crew, f"kube-scheduler-{name}", port, config)
+        yield name
+
+
+def _configuration(access: Access, name: str) -> Object:
+    fit = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "NodeResourcesFitArgs",
+        "scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]},
+    }
+    preferring = {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}
+    way_in = access.papers.kubeconfig("system:kube-scheduler")
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(way_in), "qps": 1000, "burst": 1000},
+        "leaderElection": {"leaderElect": False},
+        "profiles": [
+            {
+                "schedulerName": name,
+                "plugins": {"score": preferring},
+                "pluginConfig": [{"name": "NodeResourcesFit", "args": fit}],
+            }
+        ],
+    }

@@ -1,0 +1,22 @@
+"""Blocks of the pages that take kubectl, followed with the real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page import Page, pages
+from tests.docs.reader import follow, sitting_down
+from tools.go_programs.build import Programs
+
+KUBECTL = frozenset({"kubectl"})
+TAKING_IT = [page for page in pages() if any(it.needs in KUBECTL for it in page.blocks)]
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in TAKING_IT])
+def test_a_page_can_be_followed_with_kubectl(
+    page: Page, programs: Programs, tmp_path: Path
+) -> None:
+    with sitting_down(tmp_path, programs.folder) as reader:
+        assert follow(page, reader, KUBECTL) > 0

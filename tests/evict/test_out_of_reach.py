@@ -1,0 +1,36 @@
+"""An API server that cannot be reached ends the carrying out of a plan, and costs no pod a line."""
+
+from __future__ import annotations
+
+from resettle.cluster.access import Access
+from resettle.cluster.client import Client
+from resettle.evict.carry import AT_ONCE
+from resettle.evict.eviction_api import EvictionAPI
+from resettle.evict.hands import ApiHands
+from resettle.framework import Ending
+from resettle.testing import cluster, node, pod
+from tools.control_plane.processes import free_ports
+
+from .carrying import rigged, story
+
+NAMES = [f"web-{i}" for i in range(2 * AT_ONCE)]
+WORLD = cluster(node("n1").holding(*(pod(name) for name in NAMES)))
+
+
+def test_nobody_is_asked_to_leave_once_nobody_answers() -> None:
+    async def told() -> None:
+        (port,) = free_ports(1)
+        nowhere = Access(server=f"http://127.0.0.1:{port}")
+        async with rigged(WORLD) as rig, Client(nowhere) as client:
+            mover = EvictionAPI(ApiHands(client, rig.may_act))
+
+            outcomes = await rig.carried_out(*NAMES, by=rig.carrier(mover))
+
+            assert {it.ending for it in outcomes} == {Ending.UNSENT}
+            reasons = [it.says for it in outcomes if it.says]
+            assert len(reasons) == AT_ONCE
+            assert "cannot be reached" in reasons[0]
+            assert rig.told == []
+            assert rig.leaving == set()
+
+    story(told())

@@ -1,0 +1,1 @@
+"""Programs of others that tests need, built from pinned Go modules into a cache."""

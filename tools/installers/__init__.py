@@ -1,0 +1,1 @@
+"""The programs that people install resettle with, for tests: kubectl and Helm."""

@@ -1,0 +1,1 @@
+"""Records what kubernetes-sigs/descheduler decides, as test data."""

@@ -1,0 +1,1 @@
+"""Prometheus and promtool, for tests of what is scraped and of alerts."""
