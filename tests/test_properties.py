@@ -219,3 +219,16 @@ def test_every_pod_that_moves_passes_the_guards_and_is_on_a_node_in_scope(case: 
         for guard in (*profile.filters, *profile.pre_eviction_filters):
             says = getattr(guard.plugin, guard.point)
             assert says(guard.args, snapshot, pod) is None
+
+
+@THOROUGH
+@given(cases())
+def test_guards_that_let_a_template_go_refuse_none_of_its_pods(case: Case) -> None:
+    planner = descheduler(case.document)
+    snapshot = planner.view(seen(case))
+    for profile in planner.profiles:
+        for guard in (*profile.filters, *profile.pre_eviction_filters):
+            lets_go, ask = guard.letting_go(snapshot), guard.guarding(snapshot)
+            if lets_go is not None:
+                free = [pod for pod in snapshot.pods if lets_go(pod.template)]
+                assert [pod for pod in free if not pod.terminating and ask(pod)] == []

@@ -59,7 +59,7 @@ def _out_of_view(snapshot: Snapshot, turn: Turn, pod: Pod) -> Unwanted | None:
     plugin, args = turn.instance.plugin, turn.instance.args
     if plugin.unfinished_only and pod.finished:
         return Unwanted("finished", f"has run its course ({pod.state.phase})")
-    if isinstance(args, SelectingArgs) and pod not in snapshot.prepared(args, Selection):
+    if isinstance(args, SelectingArgs) and pod.template not in snapshot.prepared(args, Selection):
         if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
             said = f"its namespace {pod.namespace} is left out by `namespaces`"
             return Unwanted("namespace-left-out", said)

@@ -92,7 +92,7 @@ class Books:
 
     def _spend(self, pod: Pod) -> None:
         self.count(pod)
-        for budget in self._debited(pod):
+        for budget in self._debited(pod, self._covering(pod)):
             self._spent[budget] = self._spent.get(budget, 0) + 1
 
     def count(self, pod: Pod) -> None:
@@ -174,7 +174,7 @@ class Books:
                 BUDGET,
                 {"budgets": names},
             )
-        for budget in self._debited(pod):
+        for budget in self._debited(pod, covering):
             if not budget.up_to_date:
                 return Refusal(
                     "budget-not-ready",
@@ -198,9 +198,8 @@ class Books:
             return ()
         return covering
 
-    def _debited(self, pod: Pod) -> tuple[Budget, ...]:
+    def _debited(self, pod: Pod, covering: tuple[Budget, ...]) -> tuple[Budget, ...]:
         """Budgets that pay for the move; a pod that is not ready may be free of charge."""
-        covering = self._covering(pod)
         if not covering or pod.state.ready:
             return covering
         return tuple(

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from resettle.framework.books import BUDGET, LIMITS, Books
+from resettle.framework.guards import Chains, first_refusal
 from resettle.framework.nowhere import in_full
 from resettle.framework.plan import HeldBack, Limited, Move, Note, PluginRun, Proposal
 from resettle.framework.profile import Instance, Profile
@@ -62,8 +63,8 @@ class Draft:
         self._weak_fit = snapshot.semantics.weak_fit
         self._redrawn = books.redrawn
         self._watched = watched
-        self._filters = _guards(profile.filters, snapshot)
-        self._guards = [*self._filters, *_guards(profile.pre_eviction_filters, snapshot)]
+        chains = snapshot.prepared(profile, Chains)
+        self._filters, self._guards = chains.filters, chains.all
         self._admitted: set[Pod] = set()
         self._verdicts: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
@@ -84,15 +85,15 @@ class Draft:
 
     def may_leave(self, pod: Pod) -> bool:
         """Whether every filter of the profile lets the pod leave."""
-        return _refusal(self._filters, self._books.seen(pod)) is None
+        return self._filters.refusal(self._books.seen(pod)) is None
 
     def could_go(self, pod: Pod) -> bool:
         """The same, and the pre-eviction filters too."""
-        return _refusal(self._guards, self._books.seen(pod)) is None
+        return self._guards.refusal(self._books.seen(pod)) is None
 
     def terminating(self, pod: Pod) -> bool:
         """Whether the pod is on its way out, by the cluster's word or by this plan's."""
-        return self._books.seen(pod).terminating
+        return pod.terminating or self._books.admitted(pod)
 
     def places(self, pod: Pod) -> NodeSet:
         """Nodes that would take the pod, with no harm done to others, as things stand by now."""
@@ -208,7 +209,7 @@ class Draft:
             return self._judge_again(pod)
         if self._redrawn and books.left_before(pod):
             return MOVING
-        refusal = _refusal(self._guards, pod) or (None if pod.uid else NO_UID)
+        refusal = self._guards.refusal(pod) or (None if pod.uid else NO_UID)
         if refusal is None and not self._weak_fit and self._needs_a_place(pod):
             refusal = self._nowhere_to_go(pod, onto, packing)
         # A declined pod used nothing up, so it must not stop a plugin as a full limit would.
@@ -258,12 +259,12 @@ class Draft:
         """What each guard has against the pod, all of it where the guard can tell."""
         profile, snapshot = self._profile, self._snapshot
         chain = (*profile.filters, *profile.pre_eviction_filters)
-        for instance, guard in zip(chain, self._guards, strict=True):
+        for instance, guard in zip(chain, self._guards.asked, strict=True):
             try:
                 said = list(instance.all_refusals(snapshot, pod))
             except Exception:
                 said = []  # the guard's own answer, or its failure, will have to do
-            first = _refusal([guard], pod)
+            first = first_refusal([guard], pod)
             if first is not None and not any(it.code == first.code for it in said):
                 said.insert(0, first)
             yield from (it if it.by else structs.replace(it, by=instance.name) for it in said)
@@ -322,25 +323,3 @@ class Draft:
             snapshot = self._snapshot
             in_order.sort(key=lambda pod: [key.key(snapshot, pod) for key in keys])
         return in_order
-
-
-Guarding = tuple[str, Callable[[Pod], Refusal | None]]
-
-
-def _guards(chain: Iterable[Instance], snapshot: Snapshot) -> list[Guarding]:
-    return [(instance.name, instance.guarding(snapshot)) for instance in chain]
-
-
-def _refusal(guards: list[Guarding], pod: Pod) -> Refusal | None:
-    """What the first guard to refuse says, signed with its name."""
-    name = ""
-    try:
-        for name, ask in guards:
-            said = ask(pod)
-            if said is not None:
-                return said if said.by else structs.replace(said, by=name)
-    except Exception as error:
-        # Unknown denies: a guard that cannot answer lets nothing go.
-        facts = {"guard": name, "error": f"{type(error).__name__}: {error}"}
-        return Refusal("guard-failed", "{guard} could not answer: {error}", name, facts)
-    return None

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from resettle.framework.mover import MakeMover
     from resettle.framework.verdict import Band, Refusal, Stopped, Unwanted
     from resettle.model.node import Node
-    from resettle.model.pod import Pod
+    from resettle.model.pod import Pod, Template
     from resettle.model.readings import Question
     from resettle.model.semantics import Semantics
     from resettle.model.snapshot import Snapshot
@@ -59,16 +59,20 @@ Knobs = Callable[[Any, "Snapshot", "Pod"], "Iterator[Knob]"]
 class PreparedGuard:
     """A guard that works things out once for its arguments and a snapshot, then answers for pods.
 
-    `make(args, snapshot)` gives whatever `ask(made, pod)` needs.
+    `make(args, snapshot)` gives whatever `ask(made, pod)` needs. `lets_go(made, template)`, if it
+    is there, says of a template that every pod of it may go unless it is terminating, whatever the
+    plan holds by then; such pods are not asked about.
     """
 
     def __init__(
         self,
         make: Callable[[Any, Snapshot], Any],
         ask: Callable[[Any, Pod], Refusal | None],
+        lets_go: Callable[[Any, Template], bool] | None = None,
     ) -> None:
         self._make = make
         self._ask = ask
+        self._lets_go = lets_go
 
     def __call__(self, args: Any, snapshot: Snapshot, pod: Pod) -> Refusal | None:
         return self._ask(snapshot.prepared(args, self._make), pod)
@@ -80,6 +84,15 @@ class PreparedGuard:
         except Exception:
             # Asked about a pod it will fail again, and the pod is refused for that.
             return partial(self, args, snapshot)
+
+    def letting_go(self, args: Any, snapshot: Snapshot) -> Callable[[Template], bool] | None:
+        """The question about a template alone; None if there is no telling."""
+        if self._lets_go is None:
+            return None
+        try:
+            return partial(self._lets_go, snapshot.prepared(args, self._make))
+        except Exception:
+            return None
 
 
 class Kind(Struct, frozen=True):

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from resettle.framework.plugin import Guard, Plugin, PreparedGuard, SortKey, Sweep
 from resettle.framework.verdict import Refusal
-from resettle.model.pod import Pod
+from resettle.model.pod import Pod, Template
 from resettle.model.snapshot import Snapshot
 from resettle.policy.args import Args
 
@@ -38,6 +38,11 @@ class Instance(Struct, frozen=True):
         if isinstance(guard, PreparedGuard):
             return guard.bound(self.args, snapshot)
         return partial(guard, self.args, snapshot)
+
+    def letting_go(self, snapshot: Snapshot) -> Callable[[Template], bool] | None:
+        """Of which templates the filter lets every pod go that is not terminating, if it knows."""
+        guard: Guard = getattr(self.plugin, self.point)
+        return guard.letting_go(self.args, snapshot) if isinstance(guard, PreparedGuard) else None
 
     def all_refusals(self, snapshot: Snapshot, pod: Pod) -> Iterator[Refusal]:
         """All that the guard has against the pod, as far as it can tell more than the first."""

@@ -19,8 +19,7 @@ class Selection:
         self._selector = (selector.compiled() if selector else None) or EVERYTHING
         self._known: dict[Template, bool] = {}
 
-    def __contains__(self, pod: Pod) -> bool:
-        template = pod.template
+    def __contains__(self, template: Template) -> bool:
         known = self._known.get(template)
         if known is None:
             known = self._known[template] = (
@@ -32,4 +31,10 @@ class Selection:
 def selected(args: SelectingArgs, snapshot: Snapshot, pods: Iterable[Pod]) -> list[Pod]:
     """Those of the pods that the plugin's arguments select."""
     selection = snapshot.prepared(args, Selection)
-    return [pod for pod in pods if pod in selection]
+    return [pod for pod in pods if pod.template in selection]
+
+
+def selected_of(args: SelectingArgs, snapshot: Snapshot, template: Template) -> list[Pod]:
+    """The active pods of the template, if the plugin's arguments select them."""
+    chosen = template in snapshot.prepared(args, Selection)
+    return snapshot.active_of(template) if chosen else []

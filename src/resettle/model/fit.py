@@ -56,11 +56,19 @@ class Fit:
         nodes &= among & ~self._single.get(pod.node, 0)
         return self._without_conflicts(pod, nodes) if spec.anti_affinity else nodes
 
-    def open_to(self, demand: Demand) -> NodeSet:
-        """Nodes with labels, taints and room for any such pod; none if it matters where it is."""
+    def open_to(self, template: Template) -> NodeSet:
+        """Nodes that would take any pod of the template; none if it matters where it is."""
+        demand = template.spec.demand
         if demand.pinned:
             return 0
-        return self.allowed(demand, "") & self._room.enough_for(demand)
+        nodes = self.allowed(demand, "") & self._room.enough_for(demand)
+        for term in template.spec.anti_affinity:
+            if term.selector is None:
+                return 0
+            # For one of them a node may be free of conflict because it is the only one there.
+            near = self._near(term.selector, term.namespaces or (template.namespace,))
+            nodes &= ~(near.nodes & self._fleet.having(term.topology_key))
+        return nodes
 
     def anywhere(self, pod: Pod, among: NodeSet) -> NodeSet:
         """The same with its own node, where the room it has counts as enough."""

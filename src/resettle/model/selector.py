@@ -78,7 +78,12 @@ class Selector(Struct, frozen=True):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels is selected."""
-        return not self.never and all(it.matches(labels) for it in self.requirements)
+        if self.never:
+            return False
+        for wanted in self.requirements:  # noqa: SIM110 - asked too often for a generator
+            if not wanted.matches(labels):
+                return False
+        return True
 
     def also(self, more: tuple[Requirement, ...]) -> Selector:
         """The selector narrowed further; nothing stays nothing."""

@@ -17,7 +17,14 @@ from resettle.framework.nowhere import in_full
 from resettle.framework.plugin import Plugin, PreparedGuard
 from resettle.framework.verdict import Refusal
 from resettle.model.fleet import NodeSet
-from resettle.model.pod import CRITICAL_PRIORITY, EVICT, PREFER_NO_EVICTION, Demand, Pod, Template
+from resettle.model.pod import (
+    CRITICAL_PRIORITY,
+    EVICT,
+    PREFER_NO_EVICTION,
+    Demand,
+    Pod,
+    Template,
+)
 from resettle.model.population import Same
 from resettle.model.selector import EVERYTHING, parse_selector
 from resettle.model.semantics import PARITY, Semantics
@@ -126,20 +133,35 @@ class Rules:
             return OPTED_OUT if self._heeds_no and said in SPELLINGS_OF_NO else None
         if pod.terminating:
             return TERMINATING
-        if template not in self._known:
-            self._known[template] = next(self._about_template(template), None)
-        refusal = self._known[template]
+        refusal = self._of_template(template)
         if refusal is None and self._min_replicas > 1:
             refusal = self._too_few_replicas(pod)
         if refusal is None and self._asks_pods:
             refusal = next(self._about_pod(pod), None)
         return refusal
 
+    def lets_all_leave(self, template: Template) -> bool:
+        """Whether the filter has nothing against any pod of the template."""
+        return (
+            not self._asks_pods
+            and self._min_replicas <= 1
+            and EVICT not in template.annotations
+            and self._of_template(template) is None
+        )
+
     def pre_eviction(self, pod: Pod) -> Refusal | None:
         """Why it may not leave right now."""
         if self._node_fit and not self._fits_elsewhere(pod):
             return NO_NODE_FITS
         return NAMESPACE_NOT_SELECTED if self._namespace_left_out(pod) else None
+
+    def lets_all_leave_now(self, template: Template) -> bool:
+        """The same for the pre-eviction filter: wherever they are, they would fit elsewhere."""
+        if self._chooses_namespaces:
+            return False
+        return not self._node_fit or (
+            self._snapshot.semantics.weak_fit and self._fits_in_plenty(template)
+        )
 
     def grounds(self, pod: Pod, point: str) -> Iterator[Refusal]:
         """All that stands against the pod at one of the two points, in the order it is asked."""
@@ -169,8 +191,12 @@ class Rules:
             said = f"has been running for {as_duration(self._snapshot.taken_at - pod.started)}"
         return structs.replace(TOO_YOUNG, says=f"{said}, `minPodAge` is {least}")
 
+    @property
+    def _chooses_namespaces(self) -> bool:
+        return self._namespaces is not EVERYTHING and bool(self._namespaces.requirements)
+
     def _namespace_left_out(self, pod: Pod) -> bool:
-        if self._namespaces is EVERYTHING or not self._namespaces.requirements:
+        if not self._chooses_namespaces:
             return False
         namespace = self._snapshot.namespaces.get(pod.namespace)
         return namespace is None or not self._namespaces.matches(namespace.labels)
@@ -180,15 +206,24 @@ class Rules:
         if not self._snapshot.semantics.weak_fit:
             # A pod that has run its course gets no replacement.
             return pod.finished or self._snapshot.outlook.elsewhere(pod, self._fit_nodes)
-        spec = pod.template.spec
-        plenty = self._plenty.get(spec.demand)
-        if plenty is None:
-            # Of two nodes that take every such pod, one is not the pod's own.
-            nodes = self._snapshot.fit.open_to(spec.demand) & self._fit_nodes
-            plenty = self._plenty[spec.demand] = nodes.bit_count() > 1
-        if plenty and not spec.anti_affinity:
-            return True
         return self._snapshot.fit.elsewhere(pod, self._fit_nodes) != 0
+
+    def _fits_in_plenty(self, template: Template) -> bool:
+        """Whether two nodes or more take every such pod: one of them is not the pod's own."""
+        spec = template.spec
+        plenty = None if spec.anti_affinity else self._plenty.get(spec.demand)
+        if plenty is None:
+            nodes = self._snapshot.fit.open_to(template) & self._fit_nodes
+            plenty = nodes.bit_count() > 1
+            if not spec.anti_affinity:
+                self._plenty[spec.demand] = plenty
+        return plenty
+
+    def _of_template(self, template: Template) -> Refusal | None:
+        """What stands first against every pod of the template."""
+        if template not in self._known:
+            self._known[template] = next(self._about_template(template), None)
+        return self._known[template]
 
     def _about_template(self, template: Template) -> Iterator[Refusal]:
         """What stands against every pod of the template, in the order it is asked."""
@@ -326,8 +361,8 @@ def knobs(args: Args, snapshot: Snapshot, pod: Pod) -> Iterator[Knob]:
 PLUGIN = Plugin(
     name="DefaultEvictor",
     args=Args,
-    filter=PreparedGuard(Rules, Rules.filter),
-    preevictionfilter=PreparedGuard(Rules, Rules.pre_eviction),
+    filter=PreparedGuard(Rules, Rules.filter, Rules.lets_all_leave),
+    preevictionfilter=PreparedGuard(Rules, Rules.pre_eviction, Rules.lets_all_leave_now),
     reads=reads,
     cautions=cautions,
     needs=needs,

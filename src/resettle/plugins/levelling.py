@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from resettle.framework.draft import Draft
-from resettle.framework.selection import selected
+from resettle.framework.selection import selected_of
 from resettle.framework.verdict import Limit
 from resettle.model.domains import Domains
 from resettle.model.evenness import Rule
@@ -56,8 +56,7 @@ class Levelling:
             for template in templates:
                 if not template.spec.spread or template.spec.pinned:
                     continue
-                active = self._snapshot.active_of(template)
-                pods = selected(self._args, self._snapshot, active)
+                pods = selected_of(self._args, self._snapshot, template)
                 for rule in evenness.rules_of(template):
                     if self._counts(rule) and pods:
                         stating = found.setdefault(rule, [])

@@ -96,7 +96,7 @@ class Balance:
     @property
     def has_room(self) -> bool:
         """Whether the destinations have something left of every resource."""
-        return all(left > 0 for left in self.room.values())
+        return min(self.room.values(), default=1) > 0
 
     def some_destination_suffers(self, spec: Spec) -> bool:
         """Whether the tolerations match the taints of some destination.

@@ -59,48 +59,53 @@ class Copies:
     def __init__(self, args: Args, snapshot: Snapshot, draft: Draft) -> None:
         self.total: Counter[OwnerKey] = Counter()
         self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
-        sharing = _sharing(args, snapshot)
-        movable: Counter[Template] = Counter()
-        concerned_pods = (pod for template in sharing for pod in snapshot.active_of(template))
-        for node, pods in snapshot.in_turn(concerned_pods):
+        kinds = _alike(args, snapshot)
+        crowds = {kind: _crowd(templates, snapshot) for kind, templates in enumerate(kinds)}
+        owners = {
+            key for kind, crowd in crowds.items() if crowd for key in owner_keys(kinds[kind][0])
+        }
+        in_scope = snapshot.names_in_scope
+        for templates in kinds:
+            keys = owner_keys(templates[0])
+            if not owners.isdisjoint(keys):
+                movable = sum(
+                    pod.node in in_scope and draft.could_go(pod)
+                    for template in templates
+                    for pod in snapshot.active_of(template)
+                )
+                for key in keys:
+                    self.total[key] += movable
+        kind_of = {pod: kind for kind, crowd in crowds.items() for pod in crowd}
+        for node, pods in snapshot.in_turn(kind_of):
             seen: set[int] = set()
             for pod in draft.walked(pods):
                 if not draft.could_go(pod):
                     continue
-                template = pod.template
-                movable[template] += 1
-                kind = sharing[template]
-                if kind in seen:
-                    for key in owner_keys(template):
-                        self.surplus.setdefault(key, {}).setdefault(node.name, []).append(pod)
-                else:
+                kind = kind_of[pod]
+                if kind not in seen:
                     seen.add(kind)
-        for template, count in movable.items():
-            for key in owner_keys(template):
-                self.total[key] += count
+                    continue
+                for key in owner_keys(pod.template):
+                    self.surplus.setdefault(key, {}).setdefault(node.name, []).append(pod)
 
 
-def _sharing(args: Args, snapshot: Snapshot) -> dict[Template, int]:
-    """Templates of owners that have two pods alike on some node, equal numbers for what is alike.
-
-    The others need not be looked at. Numbers, since signatures are long and asked for often.
-    """
+def _alike(args: Args, snapshot: Snapshot) -> list[list[Template]]:
+    """Templates that are looked at, those together whose pods are copies of one another."""
     alike: dict[Signature, list[Template]] = {}
     told = snapshot.population.told
     for template in snapshot.population.templates:
         if concerned(args, template):
             alike.setdefault(told(template, _signature), []).append(template)
-    crowded: set[OwnerKey] = set()
-    for templates in alike.values():
-        nodes = [pod.node for template in templates for pod in snapshot.active_of(template)]
-        if len(set(nodes)) < len(nodes):
-            crowded.update(owner_keys(templates[0]))
-    return {
-        template: number
-        for number, templates in enumerate(alike.values())
-        if not crowded.isdisjoint(owner_keys(templates[0]))
-        for template in templates
-    }
+    return list(alike.values())
+
+
+def _crowd(templates: Iterable[Template], snapshot: Snapshot) -> list[Pod]:
+    """Pods of these templates that share their node with another of them."""
+    pods = [pod for template in templates for pod in snapshot.active_of(template)]
+    if len({pod.node for pod in pods}) == len(pods):
+        return []
+    on = Counter([pod.node for pod in pods])
+    return [pod for pod in pods if on[pod.node] > 1]
 
 
 def _signature(template: Template) -> Signature:

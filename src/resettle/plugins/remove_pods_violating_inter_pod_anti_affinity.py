@@ -53,13 +53,14 @@ class Neighbourhood:
         ]
 
     def _in_view(self, template: Template) -> list[Pod]:
+        if template not in self._selection:
+            return []
         scope = self._snapshot.names_in_scope
-        active = self._snapshot.active_of(template)
-        return [pod for pod in active if pod.node in scope and pod in self._selection]
+        return [pod for pod in self._snapshot.active_of(template) if pod.node in scope]
 
     def _named(self, namespace: str, name: str) -> Pod | None:
         pod = self._snapshot.pod(namespace, name)
-        if pod is None or pod.finished or pod in self._gone or pod not in self._selection:
+        if pod is None or pod.finished or pod in self._gone or pod.template not in self._selection:
             return None
         return pod if pod.node in self._snapshot.names_in_scope else None
 
@@ -157,7 +158,7 @@ def part_neighbours(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | N
         candidates = [
             pod
             for pod in draft.ordered(draft.walked(sorted(quarrels.pods, key=by_lot)), by_priority)
-            if pod in selection and pod.node not in full and not draft.terminating(pod)
+            if pod.template in selection and pod.node not in full and not draft.terminating(pod)
         ]
         movable = [
             pod for pod in candidates if not draft.objection(pod, _apart(pod, args, snapshot))

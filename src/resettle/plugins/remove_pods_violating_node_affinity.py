@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resettle.framework.draft import Draft
 from resettle.framework.nowhere import in_full
 from resettle.framework.plugin import Plugin
-from resettle.framework.selection import selected
+from resettle.framework.selection import selected_of
 from resettle.framework.verdict import Refusal, Stopped, Unwanted
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.pod import Pod, Spec
@@ -144,7 +144,7 @@ def _sweep(question: Question, args: Args, snapshot: Snapshot, draft: Draft) -> 
     reasons: Reasons = {}
     for template in snapshot.population.templates:
         if question.worth_asking(template.spec):
-            pods = selected(args, snapshot, snapshot.active_of(template))
+            pods = selected_of(args, snapshot, template)
             reasons |= question.unhappy(template.spec, pods, snapshot)
     anywhere = draft.semantics.preference_beyond_reach
     found = False
@@ -198,7 +198,7 @@ def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
     for template in snapshot.population.templates:
         if template.spec.required_terms is None and not template.spec.preferred_terms:
             continue
-        for pod in selected(args, snapshot, snapshot.active_of(template)):
+        for pod in selected_of(args, snapshot, template):
             if pod.node in snapshot.names_in_scope:
                 unwanted = overlooks(args, snapshot, pod)
                 if unwanted and unwanted.code == "no-node-fits":

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.selection import selected
+from resettle.framework.selection import Selection, selected_of
 from resettle.framework.verdict import Limit, Stopped, Unwanted
 from resettle.model.affinity import NodeTerm, SpreadConstraint
 from resettle.model.evenness import Rule as Evenly
@@ -100,19 +100,21 @@ class Pool:
         pods = self._free.get(template)
         if pods is None:
             snapshot, draft = self._snapshot, self._draft
-            active = snapshot.active_of(template)
+            scope = snapshot.names_in_scope
             if draft.semantics.spread_sees_only_evictable:
-                active = list(filter(draft.may_leave, selected(self._args, snapshot, active)))
-            pods = self._free[template] = [
-                pod for pod in draft.walked(active) if pod.node in snapshot.names_in_scope
-            ]
+                active = list(filter(draft.may_leave, selected_of(self._args, snapshot, template)))
+            else:
+                active = snapshot.active_of(template)
+            pods = [pod for pod in draft.walked(active) if pod.node in scope]
+            self._free[template] = pods
         return pods
 
     def may_go(self, pod: Pod, rule: Rule) -> bool:
         """Whether the pod, which counts, may also be sent away for the rule."""
         habits = self._draft.semantics
         if not habits.spread_sees_only_evictable and not (
-            selected(self._args, self._snapshot, (pod,)) and self._draft.may_leave(pod)
+            pod.template in self._snapshot.prepared(self._args, Selection)
+            and self._draft.may_leave(pod)
         ):
             return False
         return habits.spread_moves_strangers or any(
