@@ -12,6 +12,16 @@ WHERE = "import os\nfrom pathlib import Path\n"
 PASSES = WHERE + "def test_it():\n    Path(os.environ['PLACE'], Path(__file__).stem).touch()\n"
 FAILS = "def test_it():\n    assert False\n"
 BREAKS = "def broken(:\n"
+FAILS_ONCE = (
+    WHERE
+    + """
+def test_it():
+    mark = Path(__file__).with_suffix('.seen')
+    seen = mark.exists()
+    mark.touch()
+    assert seen
+"""
+)
 DIES = "import os\ndef test_it():\n    os.kill(os.getpid(), 9)\n"
 
 
@@ -50,7 +60,16 @@ def test_a_file_that_goes_wrong_is_named(tmp_path: Path, text: str, counts: dict
     deal = dealt(tmp_path, fine=PASSES, wrong=text)
 
     assert deal.failed == [tmp_path / "test_wrong.py"]
+    assert deal.unsteady == []
     assert deal.counts == counts
+
+
+def test_a_file_that_passes_alone_is_named_as_unsteady_and_counts_once(tmp_path: Path) -> None:
+    deal = dealt(tmp_path, fine=PASSES, moody=FAILS_ONCE)
+
+    assert deal.unsteady == [tmp_path / "test_moody.py"]
+    assert deal.failed == []
+    assert deal.counts == {"passed": 2}
 
 
 def test_a_file_without_a_test_that_was_asked_for_is_no_failure(tmp_path: Path) -> None:

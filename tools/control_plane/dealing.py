@@ -1,7 +1,8 @@
 """Suites dealt out to several control planes, file by file, to whichever is free.
 
 Most of a suite's time is spent waiting for controllers. What pytest prints comes out one file at a
-time, when the file is done.
+time, when the file is done. A file that failed while others ran beside it is run once more on its
+own: what fails again has failed, what passes is named as unsteady.
 """
 
 from __future__ import annotations
@@ -30,19 +31,39 @@ class Deal:
         self._guard = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
         self._over = False
-        self.counts = Counter[str]()
-        self.failed: list[Path] = []
+        self._counts: dict[Path, Counter[str]] = {}
+        self._wrong: dict[Path, bool] = {}
+        self.unsteady: list[Path] = []
+        """Files that failed beside others and passed alone."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Tests by how they ended when they last ran."""
+        return sum(self._counts.values(), Counter[str]())
+
+    @property
+    def failed(self) -> list[Path]:
+        """Files that went wrong when they last ran."""
+        return [file for file, wrong in self._wrong.items() if wrong]
 
     def play(self, environments: Sequence[Mapping[str, str]]) -> None:
-        """Runs all files, as many at a time as there are environments to run them in."""
+        """Runs all files, as many at a time as there are environments, and failed ones again."""
+        self._round(environments)
+        if failed := self.failed:
+            self._left.extend(failed)
+            self._round(environments[:1])
+            self.unsteady = [file for file in failed if not self._wrong[file]]
+
+    def _round(self, environments: Sequence[Mapping[str, str]]) -> None:
         hands = [threading.Thread(target=self._work, args=(it,)) for it in environments]
         for hand in hands:
             hand.start()
         try:
             for hand in hands:
                 hand.join()
-        finally:
+        except BaseException:
             self._stop()
+            raise
 
     def _work(self, environment: Mapping[str, str]) -> None:
         while (file := self._next()) is not None:
@@ -68,10 +89,10 @@ class Deal:
         with self._guard:
             print(said, end="", flush=True)
             last = said.rstrip().rpartition("\n")[2]
+            counts = self._counts[file] = Counter[str]()
             for number, kind in _COUNTED.findall(last):
-                self.counts[kind.rstrip("s") if kind.startswith("err") else kind] += int(number)
-            if status not in (0, NO_TESTS):
-                self.failed.append(file)
+                counts[kind.rstrip("s") if kind.startswith("err") else kind] += int(number)
+            self._wrong[file] = status not in (0, NO_TESTS)
             if not 0 <= status <= NO_TESTS:
                 print(f"{file.relative_to(self._root)} was ended: {status}", flush=True)
 

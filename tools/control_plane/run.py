@@ -69,8 +69,9 @@ def _dealt(planes: list[ControlPlane], words: list[str]) -> int:
     files = sorted(file for name in SUITES for file in (ROOT / name).rglob("test_*.py"))
     deal = Deal(files, words, ROOT)
     deal.play([plane.environment for plane in planes])
-    for file in deal.failed:
-        print(f"failed: {file.relative_to(ROOT)}")
+    for word, files in (("unsteady", deal.unsteady), ("failed", deal.failed)):
+        for file in files:
+            print(f"{word}: {file.relative_to(ROOT)}")
     wrong = deal.counts["failed"] + deal.counts["error"]
     print(f"{deal.counts['passed']} passed, {wrong} failed, {deal.counts['skipped']} skipped")
     if deal.failed:
