@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -31,6 +32,8 @@ class Daemon(Protocol):
 
 def with_log(arguments: argparse.Namespace, work: Callable[[argparse.Namespace, Log], int]) -> int:
     """The exit code of work that writes to the log which the flags ask for."""
+    # What is imported now stays, and to look through it for garbage is a twentieth of a start.
+    gc.disable()
     from resettle.clock import SYSTEM
     from resettle.log import Log
 
@@ -42,6 +45,8 @@ def with_log(arguments: argparse.Namespace, work: Callable[[argparse.Namespace, 
             raise
         log.error("could not run", reason=str(error))  # who reads JSON is not given prose
         return 1
+    finally:
+        gc.enable()
 
 
 def run_to_the_end(at_work: Callable[[], AbstractAsyncContextManager[Daemon]], log: Log) -> int:
@@ -62,6 +67,7 @@ def run_to_the_end(at_work: Callable[[], AbstractAsyncContextManager[Daemon]], l
             loop.add_signal_handler(signal.SIGUSR1, daemon.tell_known)
             return await daemon.run()
 
+    gc.enable()
     try:
         return asyncio.run(main())
     except KeyboardInterrupt:

@@ -19,7 +19,7 @@ from resettle.log import Log
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 
-AT_ONCE = 8
+AT_ONCE = 32
 """Requests in flight."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from sys import byteorder
 from typing import Any
 
@@ -27,10 +28,12 @@ _PIN = re.compile(
 )
 _OWN_NODE_JSON = msgspec.json.encode(OWN_NODE)
 _NO_STATE = ContainerState()
-_UNKNOWN = bytes(8)
+_MOMENTS = 256
+"""Times that are remembered: what happened to one pod, or to many, happened at few."""
 NO_VOLUMES: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
 
 
+@lru_cache(maxsize=_MOMENTS)
 def parse_time(text: str | None) -> datetime | None:
     """The instant that an RFC 3339 text names."""
     if not text:
@@ -119,19 +122,15 @@ def unpinned(affinity: bytes, node: bytes) -> bytes:
 
 def conditions_of(conditions: list[wire.ConditionStatus]) -> tuple[Conditions, bytes]:
     """What holds, and packed since when; most of a pod's conditions changed at once."""
-    shape: list[tuple[str, str, str]] = []
-    since: list[bytes] = []
-    last: str | None = None
-    second = _UNKNOWN
-    for condition in conditions:
-        shape.append((condition.type, condition.status, condition.reason or ""))
-        if condition.last_transition_time != last:
-            last = condition.last_transition_time
-            second = _packed(last)
-        since.append(second)
-    return tuple(shape), b"".join(since)
+    shape = tuple([(it.type, it.status, it.reason or "") for it in conditions])
+    times = [it.last_transition_time for it in conditions]
+    first = times[0]
+    if times.count(first) == len(times):
+        return shape, _packed(first) * len(times)
+    return shape, b"".join(map(_packed, times))
 
 
+@lru_cache(maxsize=_MOMENTS)
 def _packed(time: str | None) -> bytes:
     instant = parse_time(time)
     second = int(instant.timestamp()) if instant else 0
