@@ -12,6 +12,7 @@ from resettle.testing import World, cluster, node, pod, spread
 
 WEB = {"app": "web"}
 HOST = "kubernetes.io/hostname"
+ANY = {"operator": "Exists"}
 
 
 def foretold(world: World, name: str = "it") -> str:
@@ -32,6 +33,10 @@ def avoiding(labels: dict[str, str]) -> dict[str, Any]:
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": HOST}
     rows = [{"weight": 10, "podAffinityTerm": term}]
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": rows}}
+
+
+def marks(count: int) -> list[str]:
+    return [f"mark-{i}:PreferNoSchedule" for i in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +78,43 @@ def avoiding(labels: dict[str, str]) -> dict[str, Any]:
             ),
             "n3",
             id="one without a soft taint",
+        ),
+        pytest.param(
+            cluster(
+                node("n1", taints=marks(3)).holding(pod("it")),
+                node("n2", taints=marks(2)).holding(pod("load", cpu="1")),
+                node("n3", taints=marks(1)).holding(pod("more", cpu="2")),
+            ),
+            "n3",
+            id="the one with the fewest soft taints, if all have some",
+        ),
+        pytest.param(
+            cluster(
+                node("n1", cpu="8", taints=marks(3)).holding(pod("it"), pod("twin")),
+                node("n2", cpu="8", taints=marks(2)).holding(pod("other", owner="ReplicaSet/b")),
+                node("n3", cpu="8", taints=marks(1)).holding(*(pod(f"s{i}") for i in range(3))),
+            ),
+            "n2",
+            id="one with a taint more, if that spreads its owner's pods better",
+        ),
+        pytest.param(
+            cluster(
+                node("n1", taints=marks(1)).holding(
+                    pod("it", tolerations=[{"operator": "Exists"}])
+                ),
+                node("n2").holding(pod("load", cpu="1", owner="ReplicaSet/other")),
+            ),
+            "n1",
+            id="its own, if it tolerates the taint",
+        ),
+        pytest.param(
+            cluster(
+                node("n1", cpu="8").holding(pod("it", affinity=liking("ssd")), pod("l", cpu="4")),
+                node("n2", cpu="8", labels={"disk": "ssd"}, taints=marks(1)),
+                node("n3", cpu="8"),
+            ),
+            "n3",
+            id="one without a soft taint rather than the preferred one",
         ),
         pytest.param(
             cluster(

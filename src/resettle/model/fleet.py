@@ -31,7 +31,7 @@ class Fleet:
         self.singles = {name: self.bits[at] for name, at in self.position.items()}
         self._placements: dict[tuple[object, ...], NodeSet] = {}
         self._tolerant: dict[tuple[Toleration, ...], NodeSet] = {}
-        self._enjoyed: dict[tuple[Toleration, ...], NodeSet] = {}
+        self._annoying: dict[tuple[Toleration, ...], dict[int, NodeSet]] = {}
         self._values: dict[str, dict[str, str]] = {}
         self._offers: dict[str, list[int | None]] = {}
         self._domains_within: dict[tuple[str, NodeSet], NodeSet] = {}
@@ -243,17 +243,26 @@ class Fleet:
             if taint.hard and not tolerated(tolerations, taint):
                 yield taint, nodes
 
-    def enjoyed_by(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
-        """Nodes without a soft taint that these tolerations do not consent to."""
-        chosen = self._enjoyed.get(tolerations)
-        if chosen is None:
-            shunned = _union(
-                nodes
-                for taint, nodes in self.tainted.items()
-                if not taint.hard and not tolerated(tolerations, taint)
-            )
-            chosen = self._enjoyed[tolerations] = self.everyone & ~shunned
-        return chosen
+    def by_annoyance(self, tolerations: tuple[Toleration, ...]) -> dict[int, NodeSet]:
+        """All nodes by how many soft taints they have that these tolerations do not consent to."""
+        groups = self._annoying.get(tolerations)
+        if groups is None:
+            groups = {0: self.everyone}
+            for taint, nodes in self.tainted.items():
+                if not taint.hard and not tolerated(tolerations, taint):
+                    groups = parted(groups, nodes, 1)
+            self._annoying[tolerations] = groups
+        return groups
+
+
+def parted(groups: dict[int, NodeSet], chosen: NodeSet, more: int) -> dict[int, NodeSet]:
+    """Groups of nodes by what they count for, once some nodes count for so much more."""
+    found: dict[int, NodeSet] = {}
+    for count, group in groups.items():
+        for total, part in ((count + more, group & chosen), (count, group & ~chosen)):
+            if part:
+                found[total] = found.get(total, 0) | part
+    return found
 
 
 def _union(sets: Iterable[NodeSet]) -> NodeSet:

@@ -1,9 +1,9 @@
 """Where a replacement will most likely land, among the nodes that would take it.
 
-After kube-scheduler's default scores. Soft taints, node preferences and the pod's own soft rules
-are asked in turn. Room, and how pods of one owner are scattered over nodes and zones, are added up
-in the scheduler's own points, and a tie goes to the pod's own node. The real scheduler adds up all
-of them and breaks ties by chance, so this is a forecast.
+After kube-scheduler's default scores. Soft taints, room, and how pods of one owner are scattered
+over nodes and zones are added up in the scheduler's own points; a tie goes to the pod's own node.
+Of nodes with as many soft taints, those count that the pod prefers and that its own soft rules
+leave. The real scheduler adds up all of it and breaks ties by chance, so this is a forecast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import log
 
 from resettle.model.domains import Domains, Tally
 from resettle.model.evenness import Evenness
-from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.fleet import Fleet, NodeSet, parted
 from resettle.model.neighbours import Neighbours
 from resettle.model.occupancy import Occupancy
 from resettle.model.pod import Demand, Pod, Spec
@@ -26,6 +26,8 @@ CLEAR_LEAD = 5
 """Points, of which a node that is emptier by one percent has one more."""
 EVENED_OUT = 25
 """More than the points by which two nodes can differ in how a pod evens them out."""
+TAINT_WEIGHT = 3
+"""How often the scheduler counts its points for soft taints, unless it is configured otherwise."""
 
 
 class Ranking:
@@ -87,37 +89,33 @@ class Landing:
         A node that has not this many points more than the pod's own does not count as likelier.
         """
         spec = pod.template.spec
-        nodes = self._pleasant(spec, among)
-        nodes = self._preferred(spec, pod.node, nodes)
-        if spec.spread or spec.preferred_away:
-            nodes = self._quiet(pod, nodes, home)
-        scattered = None
+        scattered = [(0, among)]
         if not spec.spread and pod.owners:
             copies = self._residents.of_owner(pod.owners[0].uid, pod.namespace)
-            scattered = list(self._scattered(copies, among, home))
-        return self._best(spec.demand, nodes, home, lead, scattered or [(0, among)])
+            scattered = list(self._scattered(copies, among, home)) or scattered
+        groups = []
+        for points, nodes in self._by_taints(spec, among):
+            suiting = self._preferred(spec, pod.node, nodes)
+            if spec.spread or spec.preferred_away:
+                suiting = self._quiet(pod, suiting, home)
+            groups += [(points + more, group & suiting) for more, group in scattered]
+        return self._best(spec.demand, groups, home, lead)
 
-    def _best(
-        self,
-        demand: Demand,
-        nodes: NodeSet,
-        home: str,
-        lead: int,
-        groups: list[tuple[int, NodeSet]],
-    ) -> str:
+    def _best(self, demand: Demand, groups: list[tuple[int, NodeSet]], home: str, lead: int) -> str:
         """The node with the most points for room and for the group that it is in."""
-        own = nodes & self._fleet.only(home)
-        best, most = home, -1
+        own = self._fleet.only(home)
+        best, most, others = home, -1, 0
         for points, group in groups:
+            others |= group & ~own
             if own & group:
                 most = points + self._room_points(home, demand, at_home=True) + lead
         ceiling = None
         for points, group in sorted(groups, reverse=True):
-            here = group & nodes & ~own
+            here = group & ~own
             if not here:
                 continue
             if ceiling is None:
-                roomiest = self._ranking.emptiest(nodes & ~own)
+                roomiest = self._ranking.emptiest(others)
                 ceiling = self._room_points(roomiest, demand) + EVENED_OUT
             if points + ceiling <= most:
                 break
@@ -193,20 +191,19 @@ class Landing:
             shares.append((offer - left) / offer if offer else 1.0)
         return sum(shares) / len(shares)
 
-    def _pleasant(self, spec: Spec, nodes: NodeSet) -> NodeSet:
-        return nodes & self._fleet.enjoyed_by(spec.tolerations) or nodes
+    def _by_taints(self, spec: Spec, among: NodeSet) -> Iterator[tuple[int, NodeSet]]:
+        """The nodes, in groups with as many points each for having few soft taints."""
+        annoying = self._fleet.by_annoyance(spec.tolerations)
+        groups = {count: here for count, nodes in annoying.items() if (here := nodes & among)}
+        most = max(groups)
+        for count, nodes in groups.items():
+            yield TAINT_WEIGHT * (100 - 100 * count // most) if most else 0, nodes
 
     def _preferred(self, spec: Spec, own_node: str, nodes: NodeSet) -> NodeSet:
         """Of the nodes those with the heaviest preferences."""
-        groups: dict[int, NodeSet] = {0: nodes}
+        groups = {0: nodes}
         for row in spec.preferred_terms:
-            liked = self._fleet.matching(row.term, own_node)
-            parted: dict[int, NodeSet] = {}
-            for weight, group in groups.items():
-                for more, part in ((row.weight, group & liked), (0, group & ~liked)):
-                    if part:
-                        parted[weight + more] = parted.get(weight + more, 0) | part
-            groups = parted
+            groups = parted(groups, self._fleet.matching(row.term, own_node), row.weight)
         return groups[max(groups)]
 
     def _quiet(self, pod: Pod, nodes: NodeSet, home: str) -> NodeSet:
