@@ -345,8 +345,8 @@ def test_a_hot_node_gives_away_one_pod_or_as_many_as_it_is_told(
     version: str, more: dict[str, Any], moves: int
 ) -> None:
     world = cluster(
-        box("n1", *idle("a", 5)),
-        box("n2", *idle("b", 1)),
+        box("n1", *idle("a", 8)),
+        box("n2", *idle("b", 3)),
         box("n3"),
         query_answer("busy", {"n1": 0.5696, "n2": 0.4245, "n3": 0.2038}),
     )
@@ -361,9 +361,8 @@ def test_the_hottest_come_first_where_a_limit_ends_it(version: str) -> None:
     hot = {"n1": 0.8, "n2": 0.95, "n3": 0.9, "n4": 0.85}
     world = cluster(
         *(box(name, *idle(name, 8)) for name in hot),
-        box("n5"),
-        box("n6"),
-        query_answer("busy", {**hot, "n5": 0.1, "n6": 0.1}),
+        *(box(name) for name in ("n5", "n6", "n7")),
+        query_answer("busy", {**hot, "n5": 0.1, "n6": 0.1, "n7": 0.1}),
     )
     limits = {"maxNoOfPodsToEvictTotal": 5, "metricsProviders": PROVIDERS}
     ours = {"maxPercentOfNodesToEvictFrom": 100} if version == OURS else {}
@@ -389,6 +388,48 @@ def test_the_least_important_pod_goes(version: str) -> None:
     )
 
     assert asked(version, world, **PRESSURE).evicts == ["low"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "to"),
+    [
+        pytest.param({}, ["n3"], id="one, if nothing is said"),
+        pytest.param({"evictionLimits": {"node": 2}}, ["n3", "n3"], id="as many as may leave one"),
+    ],
+)
+def test_no_more_pods_come_to_a_node_than_may_leave_one(
+    limit: dict[str, Any], to: list[str]
+) -> None:
+    world = cluster(
+        box("n1", *idle("a", 6)),
+        box("n2", *idle("b", 6)),
+        box("n3"),
+        query_answer("busy", {"n1": 0.9, "n2": 0.8, "n3": 0.1}),
+    )
+    planned = asked(OURS, world, **PRESSURE, **limit)
+
+    assert [it.lands_on for it in planned.plan.moves] == to
+    assert planned.refused == {"no-better-node": 6}
+
+
+def test_a_node_that_is_within_its_lines_gets_none() -> None:
+    world = cluster(
+        box("n1", *idle("a", 6)),
+        box("n2"),
+        box("n3", *idle("c", 3)),
+        query_answer("busy", {"n1": 0.9, "n2": 0.45, "n3": 0.1}),
+    )
+
+    assert set(asked(OURS, world, **PRESSURE).refused) == {"would-stray"}
+
+
+def test_of_equals_the_one_goes_that_has_been_there_longest() -> None:
+    pods = [pod(f"a-{i}", cpu="100m", age=f"{60 - i}m") for i in range(20)]
+    world = cluster(
+        box("n1", *reversed(pods)), box("n2"), query_answer("busy", {"n1": 0.9, "n2": 0.1})
+    )
+
+    assert asked(OURS, world, **PRESSURE).evicts == ["a-0"]
 
 
 @pytest.mark.parametrize(

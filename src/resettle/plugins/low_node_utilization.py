@@ -40,7 +40,8 @@ class EvictionLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Limits of this plugin alone, for each of its runs."""
 
     node: Unsigned | None = None
-    """Moves from one node in one run of the plugin."""
+    """Moves from one node in one run of the plugin; with Prometheus, where it is 1 unless written,
+    in `resettle/v1` also moves to one node."""
 
 
 class Args(PluginArgs, frozen=True, kw_only=True):
@@ -140,9 +141,11 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
 
     sources = [Source(node, load) for node in fullest_first]
     if not habits.weak_fit:
-        relief = Relief(load, bands.open, snapshot, draft)
         if usage.blind:
+            # What a pod brings along could tip a node that is within its lines, and nobody knows.
+            relief = Relief(load, bands.under, snapshot, draft)
             return relief.ease(sources, concerns, because, 1 if limit is None else limit)
+        relief = Relief(load, bands.open, snapshot, draft)
         return relief.lighten(sources, concerns, because, limit)
     return move_load(
         sources,

@@ -2,12 +2,15 @@
 
 A pod moves only onto a destination that stays within its limits with it. An overfull node gives
 away no more pods than it must, and only pods that use what is short there; a node that is to be
-emptied gives away all its pods or none.
+emptied gives away all its pods or none. Where nobody knows what a pod uses, few leave a node and
+few come to one before all are looked at again, and whoever has just come is the last to leave.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from resettle.framework.draft import NO_BETTER_NODE, Draft
 from resettle.framework.verdict import Limit, Refusal, Stopped, Verdict
@@ -84,13 +87,18 @@ class Relief:
         because: Callable[[Source], str],
         per_node: int,
     ) -> Stopped | None:
-        """Moves so many pods off each source, where nobody knows what a single pod uses."""
+        """Moves so many pods off each source, where nobody knows what a single pod uses.
+
+        And so many onto each destination: two pods that are much alike may be worlds apart.
+        """
         if not self._balance.has_room:
             return NO_ROOM
+        fleet, residents = self._snapshot.fleet, self._snapshot.outlook.residents
         better = self._destinations.with_room_for({})
+        came: Counter[str] = Counter()
         for source in sources:
             left = per_node
-            for pod in self._in_turn(source, concerns):
+            for pod in self._in_turn(source, concerns, _oldest_of_equals):
                 if not left:
                     break
                 verdict = self._draft.propose(pod, because=because(source), onto=better)
@@ -98,7 +106,12 @@ class Relief:
                     return LIMIT_REACHED
                 if verdict.limit in (Limit.NODE, Limit.NODES):
                     break
-                left -= verdict.gone
+                if verdict.gone:
+                    left -= 1
+                    home = residents.home(pod)
+                    came[home] += 1
+                    if came[home] >= per_node:
+                        better &= ~fleet.only(home)
         return None
 
     def _lighten(
@@ -138,7 +151,12 @@ class Relief:
                 self._draft.note(pod, "usage-unknown", doubt.says)
         return found
 
-    def _in_turn(self, source: Source, concerns: Callable[[Pod], bool]) -> list[Pod]:
+    def _in_turn(
+        self,
+        source: Source,
+        concerns: Callable[[Pod], bool],
+        order: Callable[[Pod], Any] = by_priority,
+    ) -> list[Pod]:
         """Pods that could be moved off a source, the least important first."""
         draft = self._draft
         pods = [
@@ -146,7 +164,7 @@ class Relief:
             for pod in self._snapshot.active_on(source.node)
             if concerns(pod) and not draft.terminating(pod)
         ]
-        return draft.ordered(draft.walked(pods), by_priority)
+        return draft.ordered(draft.walked(pods), order)
 
     def _needed(
         self, source: Source, waiting: dict[Pod, Cost], because: Callable[[Source], str]
@@ -252,6 +270,11 @@ class Relief:
         better = self._destinations.with_room_for(waiting[pod])
         draft.decline(pod, refusal, because=because(source), onto=better)
         return {}
+
+
+def _oldest_of_equals(pod: Pod) -> tuple[Any, ...]:
+    """Least important first, and of equals who has been left alone the longest."""
+    return (*by_priority(pod), pod.seniority())
 
 
 def _must_leave(pod: Pod) -> bool:
