@@ -5,8 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from msgspec import structs
+
+from resettle.cli.loads_file import LoadsDocument, Queries
 from resettle.cli.scenario import EventDocument, ScenarioDocument
 from resettle.cli.story_document import stories_document
+from resettle.model.node import Node
+from resettle.model.snapshot import Snapshot
+from resettle.model.taint import PREFER_NO_SCHEDULE, Taint
 from resettle.testing import cluster, node, pod
 
 from ..simulate.stage import scripted, story
@@ -23,7 +29,18 @@ def document() -> Any:
         pod("comes", cpu="1", phase="Pending"),
     )
     script = scripted({1: ["waits"]}, always=["again"])
-    return json.loads(json.dumps(stories_document([story(world, script, cycles=3)])))
+    told = story(world, script, cycles=3, tainter=Marker())
+    return json.loads(json.dumps(stories_document([told])))
+
+
+class Marker:
+    """A tainter that has marked everything."""
+
+    def written(self, snapshot: Snapshot) -> list[Node]:
+        return []
+
+    def marks(self, node: Node) -> tuple[Taint, ...]:
+        return (Taint("full", PREFER_NO_SCHEDULE),)
 
 
 def holds_more(path: str, found: set[str]) -> bool:
@@ -39,9 +56,17 @@ def test_every_key_for_programs_is_explained_and_every_explained_one_is_there() 
 
 
 def test_every_key_of_a_scenario_is_explained() -> None:
-    keys = {*ScenarioDocument.__struct_fields__, *EventDocument.__struct_fields__}
+    shapes = (ScenarioDocument, EventDocument)
+    keys = {field.encode_name for shape in shapes for field in structs.fields(shape)}
 
     assert doc("simulate.md").first_column("A scenario") >= keys
+
+
+def test_every_key_of_a_file_of_loads_is_explained() -> None:
+    queries = {f"queries.{field.encode_name}" for field in structs.fields(Queries)}
+    keys = {field.encode_name for field in structs.fields(LoadsDocument)} - {"queries"}
+
+    assert doc("simulate.md").first_column("Loads") == queries | keys
 
 
 def test_the_page_shows_the_bundled_scenario() -> None:

@@ -82,7 +82,7 @@ def test_the_example_is_a_policy_without_mistakes_that_has_nodes_tainted() -> No
     policy = load_policy(text, name="example", plugins=default_registry())
 
     assert policy.warnings == ()
-    task = task_of(policy.soft_taints, assembled(policy, default_registry()), Mode.TAINT)
+    task = task_of(assembled(policy, default_registry()), Mode.TAINT)
     assert task.thresholds is not None
     assert task.kinds == {"Node"}
     assert doc(PAGE).first_column("`softTaints` in the policy") >= {"levels", "releaseMargin"}

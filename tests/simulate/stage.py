@@ -11,7 +11,7 @@ from resettle.framework import Args, Descheduler, Draft, Plugin, assembled, defa
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.simulate.events import Event
-from resettle.simulate.simulation import Cycle, Simulation
+from resettle.simulate.simulation import Cycle, Simulation, Tainter
 from resettle.simulate.story import Story, told
 from resettle.testing import World
 from resettle.testing.objects import Object
@@ -75,6 +75,7 @@ def story(
     events: Sequence[Event] = (),
     until_settled: bool = False,
     interval: timedelta = FIVE_MINUTES,
+    tainter: Tainter | None = None,
 ) -> Story:
     return told(
         "policy.yaml",
@@ -84,6 +85,7 @@ def story(
         cycles=cycles,
         events=events,
         until_settled=until_settled,
+        tainter=tainter,
     )
 
 

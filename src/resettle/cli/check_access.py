@@ -161,7 +161,7 @@ def _needed_to_taint(
 
     if policy is None:
         return needed_to_taint(EVERY_KIND, lease=lease)
-    task = task_of(policy.soft_taints, assembled(policy, plugins), Mode.TAINT)
+    task = task_of(assembled(policy, plugins), Mode.TAINT)
     return needed_to_taint(task.kinds, task.sight, lease=lease)
 
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from msgspec import Meta, Struct, convert, structs
-from yaml import MappingNode
+from msgspec import Meta, Struct
 
+from resettle.cli.written import read_written
 from resettle.errors import InputError
 from resettle.model.parts import parse_time
 from resettle.policy.args import Duration, parse_duration
-from resettle.policy.report import Report, policy_error
-from resettle.policy.trees import UnreadableError, read_source
-from resettle.policy.walk import Walker, shape_of
-from resettle.texts import STDIN, read_text, shown_name
+from resettle.policy.report import Report
+from resettle.texts import STDIN
 
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
+SoftTaintsWord = Literal["with", "compare"]
+"""Whether nodes are tainted while they are too full: yes, or once with and once without."""
 
 
 class EventDocument(Struct, frozen=True, kw_only=True):
@@ -36,12 +36,14 @@ class EventDocument(Struct, frozen=True, kw_only=True):
     cordon: tuple[str | None, ...] = ()
 
 
-class ScenarioDocument(Struct, frozen=True, kw_only=True):
+class ScenarioDocument(Struct, frozen=True, kw_only=True, rename="camel"):
     """A scenario as written."""
 
     cluster: tuple[str | None, ...] | str = ()
     policy: str = ""
     against: str = ""
+    loads: str = ""
+    soft_taints: SoftTaintsWord | None = None
     cycles: Positive | None = None
     interval: Duration | None = None
     now: str = ""
@@ -77,23 +79,8 @@ class Scenario(NamedTuple):
 
 def read_scenario(file: str) -> Scenario:
     """The scenario in this file; raises `PolicyError` with every problem of its shape."""
-    name = shown_name(file)
-    try:
-        source = read_source(read_text(file), name)
-    except UnreadableError as error:
-        problem = error.problem
-        if "policy" in problem.what or "apiVersion" in problem.fix:
-            fix = "write one document with `cluster`, `policy` and `events`"
-            problem = structs.replace(problem, what="a scenario is one document", fix=fix)
-        raise policy_error(name, [problem]) from None
-    report = Report(source)
-    if not isinstance(source.root, MappingNode):
-        fix = "write `cluster`, `policy` and `events` as its keys"
-        report.error((), "a scenario is a mapping", fix)
-        report.raise_errors()
-    plain = Walker(report, dict, improved=False).struct(source.root, shape_of(ScenarioDocument), ())
-    report.raise_errors()
-    document = convert(plain, ScenarioDocument)
+    keys = ("cluster", "policy", "events")
+    document, report = read_written(file, ScenarioDocument, "a scenario", keys)
     folder = Path() if file == STDIN else Path(file).parent
     scenario = Scenario(document, report, folder)
     _check_times(scenario)

@@ -27,6 +27,7 @@ examples:
   $ resettle simulate --cluster cluster.json --policy old.yaml --against new.yaml
   $ resettle simulate --policy policy.yaml --cycles 50 --report report.html
   $ resettle simulate --scenario scenario.yaml -o json
+  $ resettle simulate --cluster vms.json --policy policy.yaml --soft-taints compare
   $ resettle simulate --record /var/lib/resettle --against new.yaml
 
 exit codes:
@@ -51,6 +52,20 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     command.add_argument(
         "--scenario", metavar="FILE", help="names cluster and policies, and what happens meanwhile"
+    )
+    command.add_argument(
+        "--soft-taints",
+        nargs="?",
+        const="with",
+        choices=("with", "compare"),
+        metavar="with|compare",
+        help="have the soft tainter mark nodes before each cycle, by `softTaints` of the policy; "
+        "`compare` runs the policy without taints and with them",
+    )
+    command.add_argument(
+        "--loads",
+        metavar="FILE",
+        help="how many cores each pod wants; what a Prometheus query says of nodes follows from it",
     )
     command.add_argument(
         "--cycles",
@@ -109,14 +124,16 @@ def run(arguments: argparse.Namespace) -> int:
     stories = [
         told(
             name,
-            planner,
+            part.planner,
             stage.snapshot,
             interval=stage.interval,
             cycles=stage.cycles,
             events=stage.events,
             until_settled=stage.until_settled,
+            wants=stage.wants,
+            tainter=part.tainter,
         )
-        for name, planner in stage.planners.items()
+        for name, part in stage.parts.items()
     ]
     if arguments.report:
         _write_report(arguments.report, stories)

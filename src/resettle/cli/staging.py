@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from resettle.cli.casting import Part, cast
 from resettle.cli.happenings import events_of
+from resettle.cli.loads_file import read_loads
 from resettle.cli.policy import print_warnings
 from resettle.cli.reading import about_time, collect, remarks
 from resettle.cli.recorded import another, picked
@@ -24,6 +26,7 @@ from resettle.model.semantics import IMPROVED
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.simulate.events import Event
+from resettle.simulate.wants import NONE_KNOWN, Wants
 from resettle.stopwatch import Stopwatch
 from resettle.texts import STDIN, read_text, shown_name
 
@@ -34,9 +37,10 @@ INTERVAL = timedelta(minutes=5)
 class Stage(NamedTuple):
     """What is simulated."""
 
-    planners: Mapping[str, Descheduler]
+    parts: Mapping[str, Part]
     """The policies made ready, by what they are called."""
     snapshot: Snapshot
+    wants: Wants
     events: tuple[Event, ...]
     cycles: int
     interval: timedelta
@@ -50,17 +54,23 @@ def staged(arguments: argparse.Namespace) -> Stage:
     plugins = default_registry()
     if arguments.record:
         planners, snapshot = _recorded(arguments, plugins)
+        parts = cast(planners, arguments.soft_taints)
     else:
         planners = _planners(arguments, plugins)
+        parts = cast(planners, arguments.soft_taints)
         snapshot = _snapshot(arguments, planners, plugins)
     cycles = arguments.cycles or CYCLES
     events: tuple[Event, ...] = ()
     if scenario is not None:
         kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
         events = events_of(scenario, snapshot, cycles, kinds)
+    wants = NONE_KNOWN
+    if arguments.loads:
+        wants = read_loads(arguments.loads, snapshot, planners.values())
     return Stage(
-        planners=planners,
+        parts=parts,
         snapshot=snapshot,
+        wants=wants,
         events=events,
         cycles=cycles,
         interval=arguments.interval or INTERVAL,
@@ -70,7 +80,8 @@ def staged(arguments: argparse.Namespace) -> Stage:
 
 def completed(arguments: argparse.Namespace) -> Scenario | None:
     """The scenario, if one is named; what the flags leave open is taken from it."""
-    once = [arguments.policy, arguments.against, arguments.scenario, *(arguments.cluster or ())]
+    named = [arguments.policy, arguments.against, arguments.scenario, arguments.loads]
+    once = [*named, *(arguments.cluster or ())]
     if once.count(STDIN) > 1:
         raise InputError("stdin can be only one of these files; write the others to disk")
     scenario = None
@@ -81,6 +92,8 @@ def completed(arguments: argparse.Namespace) -> Scenario | None:
             arguments.cluster = scenario.cluster
         arguments.policy = arguments.policy or scenario.found(document.policy)
         arguments.against = arguments.against or scenario.found(document.against)
+        arguments.loads = arguments.loads or scenario.found(document.loads)
+        arguments.soft_taints = arguments.soft_taints or document.soft_taints
         arguments.cycles = arguments.cycles or document.cycles
         arguments.interval = arguments.interval or scenario.interval
         if not arguments.record:

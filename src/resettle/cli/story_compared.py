@@ -14,13 +14,21 @@ NAME_ROOM = 24
 
 
 def compared(stories: Sequence[Story]) -> Iterator[str]:
-    """A line of each policy for each cycle."""
+    """A line of each policy for each cycle; quiet ones in a row that read alike share one."""
     lines = [("", *(shortened(story.policy, NAME_ROOM) for story in stories))]
     outside: dict[int, tuple[str, ...]] = {}
+    alike: list[Chapter] = []
     for chapters in zip_longest(*(story.chapters for story in stories)):
         first = next(chapter for chapter in chapters if chapter)
+        told = tuple(map(_in_short, chapters))
+        quiet = all(chapter is None or chapter.cycle.quiet for chapter in chapters)
+        if quiet and told == lines[-1][1:]:
+            alike.append(first)
+            lines[-1] = (f"cycles {alike[0].cycle.number} to {first.cycle.number}", *told)
+            continue
+        alike = [first]
         outside[len(lines)] = first.events
-        lines.append((when([first]), *map(_in_short, chapters)))
+        lines.append((when([first]), *told))
     for i, line in enumerate(aligned(lines, 0)):
         yield from (f"outside: {says}" for says in outside.get(i, ()))
         yield line
@@ -40,6 +48,7 @@ def _in_short(chapter: Chapter | None) -> str:
     cycle = chapter.cycle
     returned = sum(landing.returned for landing in cycle.landings)
     parts = [
+        f"{len(cycle.tainted)} tainted" if cycle.tainted else "",
         f"{len(cycle.landings)} moved" if cycle.landings else "",
         f"{returned} back" if returned else "",
         f"{len(cycle.came_in)} came in" if cycle.came_in else "",
@@ -64,9 +73,20 @@ def side_by_side(stories: Sequence[Story], paint: Paint) -> Iterator[str]:
     """A line for each figure, a column for each policy."""
     head = ("", *(shortened(story.policy, NAME_ROOM) for story in stories))
     lines = [(name, *map(figure, stories)) for name, figure in FIGURES.items()]
+    if any(map(fullest, stories)):
+        lines.append(("fullest by query", *(fullest(story) or "-" for story in stories)))
     first, *rest = aligned([head, *lines], 0)
     yield paint("bold", first)
     yield from rest
+
+
+def fullest(story: Story) -> str:
+    """`32% → 17%`: what the query says of the fullest node, at the start and at the end."""
+    first, last = (
+        [load.measured for load in loads.values() if load.measured is not None]
+        for loads in (story.loads, story.cycles[-1].after)
+    )
+    return f"{max(first):.0f}% → {max(last):.0f}%" if first and last else ""
 
 
 def _settled(story: Story) -> str:

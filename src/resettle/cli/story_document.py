@@ -31,6 +31,7 @@ def stories_document(stories: Sequence[Story]) -> dict[str, Any]:
 def _run(story: Story) -> dict[str, Any]:
     return {
         "policy": story.policy,
+        "soft_taints": story.tainting,
         "settled_after": story.settled_after,
         "stopped_early": story.stopped_early,
         "totals": {
@@ -58,6 +59,10 @@ def _cycle(chapter: Chapter) -> dict[str, Any]:
         "number": cycle.number,
         "at": _instant(cycle.at),
         "events": list(chapter.events),
+        "tainted": [
+            {"name": name, "taints": [str(it) for it in taints]}
+            for name, taints in cycle.tainted.items()
+        ],
         "landings": [_landing(landing) for landing in cycle.landings],
         "came_in": [
             {"namespace": it.pod.namespace, "name": it.pod.name, "node": it.node}
@@ -110,6 +115,7 @@ def _nodes(loads: Mapping[str, Load]) -> list[dict[str, Any]]:
             "cpu_percent": _rounded(load.cpu),
             "memory_percent": _rounded(load.memory),
             "pods": load.pods,
+            "measured_percent": _rounded(load.measured),
         }
         for name, load in loads.items()
     ]

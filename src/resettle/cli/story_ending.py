@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from resettle.cli.lines import Row, counted, rows
 from resettle.cli.render import Paint
+from resettle.cli.story_compared import fullest
 from resettle.simulate.story import Story
 
 MOST_NAMES = 5
@@ -18,6 +19,8 @@ def ending(story: Story, paint: Paint, columns: int, *, named: bool) -> Iterator
     said = []
     if not named:
         said.append(Row("moves", "", _moves_in_all(story)))
+        if measured := fullest(story):
+            said.append(Row("by query", "", f"the fullest node {measured}"))
     if story.stopped_early:
         said.append(Row("stopped", "", f"after cycle {story.cycles[-1].number}; --cycles runs on"))
     said += _first("ping-pong", [str(rally) for rally in story.ping_pong], "workload")

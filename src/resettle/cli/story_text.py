@@ -8,14 +8,16 @@ from itertools import groupby
 from resettle.cli.columns import aligned, shortened, span, widest
 from resettle.cli.lines import Row, counted, rows
 from resettle.cli.render import Paint
-from resettle.cli.story_bars import bars
+from resettle.cli.story_bars import MOST_NODES, bars
 from resettle.cli.story_compared import compared, side_by_side, when
 from resettle.cli.story_ending import ending
+from resettle.model.taint import Taint
 from resettle.simulate.simulation import Cycle, Landing
 from resettle.simulate.story import Chapter, Story
 from resettle.simulate.troubles import PENDING
 
 MOST_MOVES = 12
+TIMES = {1: "once", 2: "twice"}
 
 
 def stories_text(stories: Sequence[Story], paint: Paint, columns: int) -> str:
@@ -43,15 +45,26 @@ def _cycles(story: Story, paint: Paint, columns: int) -> list[list[str]]:
     """A block for each cycle; cycles in a row in which nothing happens share one."""
     blocks = []
     broken: Mapping[str, int] = story.troubles
-    for quiet, group in groupby(story.chapters, key=lambda chapter: chapter.cycle.quiet):
+    for (quiet, *_), group in groupby(story.chapters, key=_alike):
         chapters = list(group)
         if quiet:
-            blocks.append([paint("bold", when(chapters)) + "  nothing moved"])
+            blocks.append([*_nothing_moved(chapters, paint, columns)])
             continue
         for chapter in chapters:
             blocks.append([*_cycle(chapter, broken, paint, columns)])
             broken = chapter.cycle.troubles
     return blocks
+
+
+def _alike(chapter: Chapter) -> tuple[bool, tuple[str, ...]]:
+    """By what cycles in a row are told together: nothing happens, and the same is tainted."""
+    return chapter.cycle.quiet, tuple(chapter.cycle.tainted)
+
+
+def _nothing_moved(chapters: Sequence[Chapter], paint: Paint, columns: int) -> Iterator[str]:
+    yield paint("bold", when(chapters)) + "  nothing moved"
+    if tainted := chapters[0].cycle.tainted:
+        yield from rows([Row("tainted", "", tainted_in_words(tainted))], paint, columns)
 
 
 def _cycle(
@@ -60,6 +73,8 @@ def _cycle(
     cycle = chapter.cycle
     yield f"{paint('bold', when([chapter]))}  {moved(cycle)}"
     said = [Row("outside", "", says) for says in chapter.events]
+    if cycle.tainted:
+        said.append(Row("tainted", "", tainted_in_words(cycle.tainted)))
     yield from rows(said, paint, columns)
     yield from _landings(cycle.landings, columns)
     for sentence in _remarks(cycle):
@@ -69,6 +84,19 @@ def _cycle(
     if cycle.landings or cycle.came_in:
         yield ""
         yield from bars(cycle, paint, columns)
+
+
+def tainted_in_words(tainted: Mapping[str, tuple[Taint, ...]]) -> str:
+    """`twice node-1, node-4; once node-2`: nodes by how many soft taints they have."""
+    by_count: dict[int, list[str]] = {}
+    for name, taints in tainted.items():
+        by_count.setdefault(len(taints), []).append(name)
+    told = []
+    for count, names in sorted(by_count.items(), reverse=True):
+        more = f" and {len(names) - MOST_NODES} more" if len(names) > MOST_NODES else ""
+        times = TIMES.get(count, f"{count} times")
+        told.append(f"{times} {', '.join(names[:MOST_NODES])}{more}")
+    return "; ".join(told)
 
 
 def moved(cycle: Cycle) -> str:

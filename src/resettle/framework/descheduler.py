@@ -26,6 +26,7 @@ from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.model.snapshot import Snapshot
 from resettle.policy.document import Limits, MetricsProvider, Policy
 from resettle.policy.document import Profile as ProfileDocument
+from resettle.policy.soft_taints import SoftTaints
 
 TOO_FEW_NODES = 1
 BUDGETS = frozenset({"PodDisruptionBudget"})
@@ -42,6 +43,8 @@ class Descheduler(Struct, frozen=True, kw_only=True):
     semantics: Semantics = PARITY
     providers: tuple[MetricsProvider, ...] = ()
     """Who measures how busy nodes are, where it is not what pods request."""
+    soft_taints: SoftTaints = SoftTaints()
+    """How nodes are marked that are too full, by whoever sees to that."""
     tells_held_back: bool = False
     """Whether plans keep each pod that a limit or a budget held back, to be told of."""
 
@@ -172,6 +175,7 @@ def assembled(policy: Policy, plugins: Mapping[str, Plugin]) -> Descheduler:
         node_selector=policy.node_selector,
         semantics=IMPROVED if policy.improved else PARITY,
         providers=_providers(policy),
+        soft_taints=policy.soft_taints,
         tells_held_back=policy.eviction_failure_event_notification,
     )
 

@@ -128,7 +128,7 @@ class Tainter:
         settings = self._settings
         if loaded is None:
             return clean_up(*settings.prefixes)
-        task = task_of(loaded.policy.soft_taints, loaded.descheduler, settings.mode)
+        task = task_of(loaded.descheduler, settings.mode)
         return structs.replace(task, ours=task.ours.also(settings.prefixes))
 
     async def _allowed(self, client: Client, loaded: Loaded) -> None:

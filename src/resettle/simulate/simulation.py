@@ -1,8 +1,8 @@
 """Cycles of one policy over one cluster, with a stand-in for everything else.
 
-    snapshot ──► plan ──► moves ──► scheduler ──► the next snapshot, one interval later
-        ▲                                                  │
-        └──────────── outside changes of a scenario ◄──────┘
+    snapshot ──► soft taints ──► plan ──► moves ──► scheduler ──► the next snapshot, later
+        ▲                                                              │
+        └──────────────── outside changes of a scenario ◄──────────────┘
 
 A replacement carries on the name of the pod it replaces, so that a pod can be followed from node to
 node. One that moves again within ten cycles, with no change from outside in between, plays
@@ -14,14 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from msgspec import Struct
 
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.plan import Plan
 from resettle.model.changes import Change, Changes
+from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
+from resettle.model.taint import Taint
 from resettle.simulate.budgets import reckoned
 from resettle.simulate.lives import reborn, replaced, tied_to_node
 from resettle.simulate.loads import Load, loads
@@ -29,6 +32,17 @@ from resettle.simulate.ping_pong import PingPong, Trails
 from resettle.simulate.scheduler import Placed, placed, waiting_in
 from resettle.simulate.troubles import troubles
 from resettle.simulate.use import Use
+from resettle.simulate.wants import NONE_KNOWN, Wants
+
+
+class Tainter(Protocol):
+    """Whoever marks nodes that are too full, before each cycle."""
+
+    def written(self, snapshot: Snapshot) -> Iterable[Node]:
+        """The nodes that it would write, as they would be then."""
+
+    def marks(self, node: Node) -> tuple[Taint, ...]:
+        """The taints of a node that are its own."""
 
 
 class Landing(Struct, frozen=True):
@@ -65,6 +79,8 @@ class Cycle(Struct, frozen=True, kw_only=True):
     ping_pong: tuple[PingPong, ...]
     disturbed: bool
     """Whether something was changed from outside before this cycle."""
+    tainted: Mapping[str, tuple[Taint, ...]] = {}
+    """The nodes that were softly tainted in it, and with what."""
 
     @property
     def quiet(self) -> bool:
@@ -75,41 +91,39 @@ class Cycle(Struct, frozen=True, kw_only=True):
 class Simulation:
     """A cluster under one policy; each call of `cycle` is one interval."""
 
-    def __init__(self, planner: Descheduler, snapshot: Snapshot, interval: timedelta) -> None:
+    def __init__(
+        self,
+        planner: Descheduler,
+        snapshot: Snapshot,
+        interval: timedelta,
+        *,
+        wants: Wants = NONE_KNOWN,
+        tainter: Tainter | None = None,
+    ) -> None:
         self._planner = planner
         self._interval = interval
+        self._tainter = tainter
         self._trails = Trails()
         self._number = 0
-        self._use = Use(snapshot)
-        self.snapshot = snapshot
+        self._use = Use(snapshot, wants)
+        told = {it: wants.told(it, snapshot, snapshot.taken_at) for it in wants.queries}
+        self.snapshot = snapshot.measured({**snapshot.usage, **told})
 
     def cycle(self, disturbance: Changes | None = None) -> Cycle:
         """Runs one cycle, after whatever changes from outside."""
         self._number += 1
-        before = loads(self.snapshot)
+        before = self.loads
         came_in: tuple[Placed, ...] = ()
         if disturbance is not None:
             self._trails.forget()
             self.snapshot = self.snapshot.next(disturbance)
             came_in = self._schedule_waiting(frozenset())
+        self._taint()
         snapshot = self.snapshot
         plan = self._planner.draw_plan(snapshot)
         landings = self._carry_out(plan)
         self._let_go()
         came_in += self._schedule_waiting({landing.pod.key for landing in landings})
-        cycle = Cycle(
-            number=self._number,
-            at=snapshot.taken_at,
-            plan=plan,
-            landings=landings,
-            came_in=came_in,
-            waiting=len(waiting_in(self.snapshot)),
-            before=before,
-            after=loads(self.snapshot),
-            troubles=troubles(self.snapshot),
-            ping_pong=self._followed(landings, came_in),
-            disturbed=disturbance is not None,
-        )
         later = snapshot.taken_at + self._interval
         self.snapshot = replace(
             self.snapshot,
@@ -118,7 +132,40 @@ class Simulation:
             moving=frozenset(),
             usage=self._use.measured(self.snapshot, later),
         )
-        return cycle
+        return Cycle(
+            number=self._number,
+            at=snapshot.taken_at,
+            plan=plan,
+            landings=landings,
+            came_in=came_in,
+            waiting=len(waiting_in(self.snapshot)),
+            before=before,
+            after=self.loads,
+            troubles=troubles(self.snapshot),
+            ping_pong=self._followed(landings, came_in),
+            disturbed=disturbance is not None,
+            tainted=self._tainted(),
+        )
+
+    @property
+    def loads(self) -> Mapping[str, Load]:
+        """How full the nodes are now."""
+        return loads(self.snapshot, self._planner.measures)
+
+    def _taint(self) -> None:
+        """Lets the tainter mark what is too full by now."""
+        if self._tainter is None:
+            return
+        if written := tuple(self._tainter.written(self.snapshot)):
+            changes = Changes(at=self.snapshot.taken_at, nodes=Change(written))
+            self.snapshot = self.snapshot.next(changes)
+
+    def _tainted(self) -> dict[str, tuple[Taint, ...]]:
+        """The nodes that are marked, and with what."""
+        if self._tainter is None:
+            return {}
+        marked = {node.name: self._tainter.marks(node) for node in self.snapshot.fleet}
+        return {name: taints for name, taints in marked.items() if taints}
 
     def _carry_out(self, plan: Plan) -> tuple[Landing, ...]:
         """Evicts what the plan says, and puts the replacements where the scheduler would."""

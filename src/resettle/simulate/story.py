@@ -12,11 +12,12 @@ from resettle.model.changes import Changes
 from resettle.model.snapshot import Snapshot
 from resettle.simulate.events import Event, consequences, together
 from resettle.simulate.lives import workload
-from resettle.simulate.loads import Load, loads
+from resettle.simulate.loads import Load
 from resettle.simulate.ping_pong import Rally, rallies
 from resettle.simulate.scheduler import Waits, why_they_wait
-from resettle.simulate.simulation import Cycle, Landing, Simulation
+from resettle.simulate.simulation import Cycle, Landing, Simulation, Tainter
 from resettle.simulate.troubles import troubles
+from resettle.simulate.wants import NONE_KNOWN, Wants
 
 REST = 2
 """So many cycles in a row without a move, and the cluster has settled."""
@@ -47,6 +48,8 @@ class Story(Struct, frozen=True, kw_only=True):
     waits: tuple[Waits, ...]
     """Pods without a node at the end, and why."""
     stopped_early: bool = False
+    tainting: bool = False
+    """Whether nodes were softly tainted while they were too full."""
 
     @property
     def cycles(self) -> tuple[Cycle, ...]:
@@ -99,9 +102,12 @@ def told(
     cycles: int,
     events: Sequence[Event] = (),
     until_settled: bool = False,
+    wants: Wants = NONE_KNOWN,
+    tainter: Tainter | None = None,
 ) -> Story:
     """Runs so many cycles, or fewer if asked to stop once the cluster has settled."""
-    simulation = Simulation(planner, snapshot, interval)
+    simulation = Simulation(planner, snapshot, interval, wants=wants, tainter=tainter)
+    start = simulation.loads
     chapters: list[Chapter] = []
     last_event = max((event.cycle for event in events), default=0)
     for number in range(1, cycles + 1):
@@ -117,11 +123,12 @@ def told(
         taken_at=snapshot.taken_at,
         interval=interval,
         pods=len(snapshot.population),
-        loads=loads(snapshot),
+        loads=start,
         troubles=troubles(snapshot),
         chapters=tuple(chapters),
         waits=why_they_wait(simulation.snapshot),
         stopped_early=len(chapters) < cycles,
+        tainting=tainter is not None,
     )
 
 

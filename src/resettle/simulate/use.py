@@ -1,9 +1,10 @@
 """What nodes would be measured to use once pods have moved.
 
 A pod takes its use along: what the metrics API said of it, or else what it requests. What a node
-used beside its pods stays there. The number of a Prometheus query has no parts, so the pods of a
-node are taken to share it as they share the cpu that they request. That is a guess, and good enough
-to see whether a policy comes to rest.
+used beside its pods stays there. The number of a Prometheus query has no parts. Where it is told
+what each pod wants, the number follows from that; else the pods of a node are taken to share it as
+they share the cpu that they request. That is a guess, and good enough to see whether a policy comes
+to rest.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.readings import PROMETHEUS, Figure, Measured, Question, Readings, Used
 from resettle.model.snapshot import Snapshot
+from resettle.simulate.wants import NONE_KNOWN, Wants
 
 Amounts = Mapping[str, int]
 MEASURED = ("cpu", "memory")
@@ -25,8 +27,9 @@ MEASURED = ("cpu", "memory")
 class Use:
     """What each pod uses and each node uses beside its pods, as first measured."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, wants: Wants = NONE_KNOWN) -> None:
         self._first = snapshot.usage
+        self._wants = wants
         self._pods: dict[Question, dict[str, Amounts]] = {}
         self._rest: dict[Question, dict[str, Amounts]] = {}
         self._weights: dict[Question, dict[str, float]] = {}
@@ -46,6 +49,8 @@ class Use:
                 found[question] = self._answer(question, readings, snapshot, at)
             else:
                 found[question] = self._told(question, snapshot, at)
+        for question in self._wants.queries:
+            found[question] = self._wants.told(question, snapshot, at)
         return found
 
     # -- the metrics API ------------------------------------------------------------------------

@@ -15,6 +15,8 @@ WIDTH, HALF = 1200, 600
 MOST_NODES = 120
 FEW_NODES, FEW_CYCLES = 16, 12
 """Up to so many the figures stand in the cells themselves."""
+CORNER = 6
+"""How far the mark of a tainted node reaches into its cell."""
 
 
 # -- moves ----------------------------------------------------------------------------------------
@@ -79,12 +81,12 @@ def nodes_shown(stories: Sequence[Story]) -> tuple[list[str], int]:
     names = dict.fromkeys(name for loads in columns for name in loads)
     first = {name: next(loads[name] for loads in columns if name in loads) for name in names}
     chosen = sorted(names, key=lambda name: (-_range(name, columns), name))[:MOST_NODES]
-    chosen.sort(key=lambda name: (-(first[name].larger or 0), name))
+    chosen.sort(key=lambda name: (-(first[name].shown or 0), name))
     return chosen, len(names) - len(chosen)
 
 
 def _range(name: str, columns: Sequence[Mapping[str, Load]]) -> float:
-    shares = [loads[name].larger or 0 for loads in columns if name in loads]
+    shares = [loads[name].shown or 0 for loads in columns if name in loads]
     return max(shares) - min(shares)
 
 
@@ -94,6 +96,7 @@ def heat_map(story: Story, nodes: Sequence[str], cycles: int, width: int, **ids:
     `ids` name the elements that hold its figures and tell them.
     """
     columns = [story.loads, *(cycle.after for cycle in story.cycles)]
+    tainted: list[Mapping[str, object]] = [{}, *(cycle.tainted for cycle in story.cycles)]
     longest = max((len(shortened(name, 22)) for name in nodes), default=0)
     left, head = longest * 6.2 + 10, 18
     tall = 18 if len(nodes) <= 40 else 9
@@ -112,7 +115,7 @@ def heat_map(story: Story, nodes: Sequence[str], cycles: int, width: int, **ids:
             x = left + column * step
             box = {"x": _px(x), "y": y, "width": _px(step - 1), "height": tall - 1}
             load = loads.get(name)
-            share = load.larger if load else None
+            share = load.shown if load else None
             parts.append(
                 tag("rect", class_=f"cell {_shade(share)}", data_r=row, data_c=column, **box)
             )
@@ -128,6 +131,9 @@ def heat_map(story: Story, nodes: Sequence[str], cycles: int, width: int, **ids:
                         y=_px(y + tall * 0.68),
                     )
                 )
+            if name in tainted[column]:
+                corner = f"M{_px(x)} {y}h{CORNER}l-{CORNER} {CORNER}z"
+                parts.append(tag("path", class_="taint", pointer_events="none", d=corner))
     title = f"how full the nodes are under {story.policy}"
     height = head + len(nodes) * tall
     return _drawing(width, height, parts, title, class_="heat", **ids)
@@ -136,17 +142,22 @@ def heat_map(story: Story, nodes: Sequence[str], cycles: int, width: int, **ids:
 def heat_figures(story: Story, nodes: Sequence[str]) -> dict[str, Any]:
     """What the page tells of a cell when asked."""
 
-    def told(load: Load | None) -> list[float | int | None] | None:
+    def told(load: Load | None, taints: int) -> list[float | int | None] | None:
         if load is None:
             return None
-        cpu, memory = (None if it is None else round(it, 1) for it in (load.cpu, load.memory))
-        return [cpu, memory, load.pods]
+        shares = (load.cpu, load.memory, load.measured)
+        cpu, memory, measured = (None if it is None else round(it, 1) for it in shares)
+        return [cpu, memory, load.pods, measured, taints]
 
+    tainted: list[Mapping[str, Sequence[object]]] = [{}, *(it.tainted for it in story.cycles)]
     columns = [story.loads, *(cycle.after for cycle in story.cycles)]
     return {
         "nodes": list(nodes),
         "cycles": [cycle.number for cycle in story.cycles],
-        "loads": [[told(loads.get(name)) for name in nodes] for loads in columns],
+        "loads": [
+            [told(loads.get(name), len(marks.get(name, ()))) for name in nodes]
+            for loads, marks in zip(columns, tainted, strict=True)
+        ],
     }
 
 

@@ -114,7 +114,8 @@ def _nodes_over_time(stories: Sequence[Story]) -> list[str]:
     legend = tag(
         "p",
         tag("span", "0% ", tag("span", shades, class_="scale"), " 100% and more"),
-        tag("span", "the larger of cpu and memory requested." + (others if left_out else "")),
+        tag("span", _shown(stories) + (others if left_out else "")),
+        tag("span", _swatch("taint"), "softly tainted in that cycle") if _tainting(stories) else "",
         class_="legend",
     )
 
@@ -139,6 +140,18 @@ def _troubles(stories: Sequence[Story]) -> list[str]:
         return tag("div", *small_multiples(story, most, cycles), class_="multiples")
 
     return [*parts, tag("p", says, class_="soft"), _each(stories, drawn)]
+
+
+def _shown(stories: Sequence[Story]) -> str:
+    """What the shades are about."""
+    every = [load for story in stories for load in story.loads.values()]
+    if any(load.measured is not None for load in every):
+        return "what the query says of the node."
+    return "the larger of cpu and memory requested."
+
+
+def _tainting(stories: Sequence[Story]) -> bool:
+    return any(story.tainting for story in stories)
 
 
 def _eventful(stories: Sequence[Story]) -> bool:

@@ -19,8 +19,10 @@ for (const map of document.querySelectorAll("svg.heat")) {
     const [row, column] = [Number(cell.dataset.r), Number(cell.dataset.c)];
     const load = told.loads[column][row];
     const when = column === 0 ? "at the start" : "after cycle " + told.cycles[column - 1];
-    const figures = load && percent(load[0]) + " cpu, " + percent(load[1]) + " memory, "
-      + load[2] + (load[2] === 1 ? " pod" : " pods");
+    const figures = load && (load[3] === null ? "" : percent(load[3]) + " by query, ")
+      + percent(load[0]) + " cpu, " + percent(load[1]) + " memory, "
+      + load[2] + (load[2] === 1 ? " pod" : " pods")
+      + (load[4] ? ", " + load[4] + (load[4] === 1 ? " soft taint" : " soft taints") : "");
     readout.textContent = told.nodes[row] + " " + when + ": " + (figures || "not there");
   };
   const cellOf = (event) => event.target.closest(".cell");

@@ -7,6 +7,7 @@ STYLE = """
   color-scheme: light dark;
   --page: #ffffff; --card: #f6f7f9; --line: #d9dde3; --ink: #1c2128; --soft: #5c6673;
   --moved: #3d6fb4; --back: #d98a1f; --trouble: #a3443f; --event: #6b4fa0; --mark: #fff3c4;
+  --taint: #1f6f8b;
   --h0: #eef0f3; --h1: #fdf3d7; --h2: #fde8b4; --h3: #fbd88a; --h4: #f8c265; --h5: #f3a74b;
   --h6: #ea893a; --h7: #dc6a32; --h8: #c64c2e; --h9: #a5322d; --h10: #6f1430; --none: transparent;
 }
@@ -14,6 +15,7 @@ STYLE = """
   :root {
     --page: #14171c; --card: #1c2128; --line: #343b46; --ink: #e6e9ee; --soft: #98a2b0;
     --moved: #6fa0e0; --back: #e8a548; --trouble: #e0837d; --event: #b59be6; --mark: #4a4220;
+    --taint: #7fd0ea;
     --h0: #232933; --h1: #332f2a; --h2: #46392a; --h3: #5d452a; --h4: #77532a; --h5: #94632b;
     --h6: #b27532; --h7: #cd8b42; --h8: #e2a55f; --h9: #f0c48a; --h10: #fff0d0;
   }
@@ -48,7 +50,7 @@ svg .axis { stroke: var(--line); }
 svg .moved { fill: var(--moved); } svg .back { fill: var(--back); }
 svg .total { fill: none; stroke: var(--soft); stroke-width: 1.5; }
 svg .event { stroke: var(--event); stroke-dasharray: 3 3; }
-svg .flag { fill: var(--event); }
+svg .flag { fill: var(--event); } svg .taint { fill: var(--taint); }
 svg .trouble { fill: none; stroke: var(--trouble); stroke-width: 2; stroke-linejoin: round; }
 svg .under { fill: var(--trouble); opacity: .14; }
 svg .cell:hover, svg .cell.chosen { stroke: var(--ink); stroke-width: 1.5; }

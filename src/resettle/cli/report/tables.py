@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resettle.cli.report.markup import table, tag, text
+from resettle.cli.story_compared import fullest
 from resettle.cli.story_document import became
 from resettle.cli.story_ending import settling
 from resettle.simulate.story import Story
@@ -26,6 +27,8 @@ def cards(story: Story) -> str:
         "rules broken": f"{first:,} → {last:,}",
         "cycles to settle": "–" if story.settled_after is None else f"{story.settled_after}",
     }
+    if measured := fullest(story):
+        told["fullest node, by query"] = measured
     each = [
         tag("div", tag("b", text(n)), tag("span", text(it)), class_="card")
         for it, n in told.items()

@@ -52,8 +52,9 @@ class Task(Struct, frozen=True, kw_only=True):
         return EVERY_KIND
 
 
-def task_of(settings: SoftTaints, descheduler: Descheduler, mode: Mode) -> Task:
+def task_of(descheduler: Descheduler, mode: Mode) -> Task:
     """What a policy has the tainter do, put together as a descheduler would be."""
+    settings = descheduler.soft_taints
     if mode is Mode.REMOVE_ONLY:
         return clean_up(settings.domain)
     scheme = Scheme(settings)

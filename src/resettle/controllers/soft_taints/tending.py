@@ -7,21 +7,10 @@ from collections.abc import Callable
 from resettle.controllers.soft_taints.corrections import corrections
 from resettle.controllers.soft_taints.diary import foretell, sum_up, tell, tell_doubt
 from resettle.controllers.soft_taints.task import Mode, Task
-from resettle.controllers.soft_taints.wanted import NodeTaints, nothing_wanted, wanted_taints
+from resettle.controllers.soft_taints.wanted import nothing_wanted, wished
 from resettle.controllers.soft_taints.writing import Ending, TaintWriter, apply
 from resettle.log import Log
 from resettle.model.snapshot import Snapshot
-from resettle.plugins.low_node_utilization import Seen
-
-
-def wished(task: Task, snapshot: Snapshot) -> NodeTaints:
-    """What every node should have, be it written or not."""
-    if task.mode is Mode.REMOVE_ONLY:
-        return nothing_wanted(snapshot, "all are to be removed")
-    if task.thresholds is None:
-        return nothing_wanted(snapshot, "the policy does not balance nodes by their use")
-    seen = Seen(task.thresholds, snapshot)
-    return wanted_taints(snapshot, seen.bands, seen.usage, task.scheme)
 
 
 async def tend(

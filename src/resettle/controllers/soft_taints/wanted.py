@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from resettle.controllers.soft_taints.levels import excess, level
 from resettle.controllers.soft_taints.scheme import Scheme
+from resettle.controllers.soft_taints.task import Mode, Task
 from resettle.framework.verdict import Band
 from resettle.load.bands import OVER, UNDER, UNKNOWN, Bands
 from resettle.load.usage import Usage
@@ -26,6 +27,7 @@ from resettle.model.node import Node
 from resettle.model.snapshot import Snapshot
 from resettle.model.taint import Taint
 from resettle.plugins.fullness import band_of
+from resettle.plugins.low_node_utilization import Seen
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -39,6 +41,16 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 NodeTaints = Mapping[str, Wish]
 """A wish for every node there is, by name."""
+
+
+def wished(task: Task, snapshot: Snapshot) -> NodeTaints:
+    """What every node should have, be it written or not."""
+    if task.mode is Mode.REMOVE_ONLY:
+        return nothing_wanted(snapshot, "all are to be removed")
+    if task.thresholds is None:
+        return nothing_wanted(snapshot, "the policy does not balance nodes by their use")
+    seen = Seen(task.thresholds, snapshot)
+    return wanted_taints(snapshot, seen.bands, seen.usage, task.scheme)
 
 
 def wanted_taints(snapshot: Snapshot, bands: Bands, usage: Usage, scheme: Scheme) -> NodeTaints:
