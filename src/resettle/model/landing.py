@@ -21,6 +21,8 @@ from resettle.model.quantity import counted
 from resettle.model.residents import Residents
 
 ZONE = "topology.kubernetes.io/zone"
+SCORED = ("cpu", "memory")
+"""Resources by which the scheduler tells how full a node is."""
 FEW = 32
 CLEAR_LEAD = 5
 """Points, of which a node that is emptier by one percent has one more."""
@@ -52,11 +54,19 @@ class Ranking:
 
     def emptiest(self, among: NodeSet) -> str:
         """The emptiest node of the set, the first by name if there are several."""
-        case = next(i for i, nodes in enumerate(self._cases) if nodes & among)
-        first = case * self._per_case
-        shelf = next(here for nodes in self._shelves[first:] if (here := nodes & among))
-        full, position = self._full, self._fleet.position
-        return min(self._fleet.members(shelf), key=lambda node: full[position[node.name]]).name
+        first = 0
+        for nodes in self._cases:
+            if nodes & among:
+                break
+            first += self._per_case
+        shelf = 0
+        while not shelf:
+            shelf = self._shelves[first] & among
+            first += 1
+        if shelf & (shelf - 1):
+            full, position = self._full, self._fleet.position
+            return min(self._fleet.members(shelf), key=lambda node: full[position[node.name]]).name
+        return self._fleet.nodes[shelf.bit_length() - 1].name
 
     def _flip(self, at: int, full: float) -> None:
         """Takes a node from its shelf, or puts it there."""
@@ -81,6 +91,9 @@ class Landing:
         self._room = room
         self._evenness = evenness
         self._neighbours = neighbours
+        self._scored = [(fleet.offers(name), room.stock(name).left) for name in SCORED]
+        """What each node offers and has left of the resources that the scheduler goes by."""
+        self._asked: dict[Demand, tuple[int, ...]] = {}
         self._ranking = Ranking(fleet, [self._full(at) for at in range(len(fleet.nodes))])
 
     def of(self, pod: Pod, among: NodeSet, home: str, lead: int = 0) -> str:
@@ -167,28 +180,36 @@ class Landing:
         """What the scheduler gives a node for what is left with the pod, and for evening it out."""
         at = self._fleet.position[name]
         left_over, before, after = 0, [], []
-        for resource in ("cpu", "memory"):
-            offer = self._fleet.offers(resource)[at]
+        for (offers, stock), asked in zip(self._scored, self._wanted(demand), strict=True):
+            offer = offers[at]
             if not offer:
                 continue
-            used = offer - self._room.stock(resource).left[at]
-            asked = counted(resource, demand.requests.get(resource, 0))
-            full = used if at_home else used + asked
-            left_over += max(offer - full, 0) * 100 // offer
-            before.append(min((full - asked) / offer, 1.0))
-            after.append(min(full / offer, 1.0))
+            left = stock[at] if at_home else stock[at] - asked
+            full = offer - left
+            if left > 0:
+                left_over += left * 100 // offer
+            before.append((full - asked) / offer if full - asked < offer else 1.0)
+            after.append(full / offer if full < offer else 1.0)
         if not after:
             return 0
         evened = 50 + (50 + _evenness(after) - _evenness(before)) // 2
         return left_over // len(after) + evened
 
+    def _wanted(self, demand: Demand) -> tuple[int, ...]:
+        """What such a pod requests of the resources that the scheduler goes by."""
+        asked = self._asked.get(demand)
+        if asked is None:
+            requests = demand.requests
+            asked = tuple(counted(name, requests.get(name, 0)) for name in SCORED)
+            self._asked[demand] = asked
+        return asked
+
     def _full(self, at: int) -> float:
         """Mean share of cpu and memory in use on a node."""
-        shares = []
-        for name in ("cpu", "memory"):
-            offer = self._fleet.offers(name)[at] or 0
-            left = self._room.stock(name).left[at]
-            shares.append((offer - left) / offer if offer else 1.0)
+        shares = [
+            (offer - left[at]) / offer if (offer := offers[at]) else 1.0
+            for offers, left in self._scored
+        ]
         return sum(shares) / len(shares)
 
     def _by_taints(self, spec: Spec, among: NodeSet) -> Iterator[tuple[int, NodeSet]]:
@@ -223,7 +244,7 @@ class Landing:
 
 def _evenness(shares: list[float]) -> int:
     """Up to 100 points for resources that are used to the same share."""
-    return int((1 - (max(shares) - min(shares)) / 2) * 100)
+    return int((1 - (max(shares) - min(shares)) / 2) * 100) if len(shares) > 1 else 100
 
 
 def _fewest(domains: Domains, nodes: NodeSet, home: str) -> NodeSet:
