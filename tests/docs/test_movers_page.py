@@ -50,7 +50,7 @@ def test_the_picture_of_the_ledger_is_the_one_beside_its_code() -> None:
 def test_the_numbers_are_those_of_the_code() -> None:
     text = " ".join(doc(PAGE).text.split())
 
-    assert (AT_ONCE, "Up to eight requests" in text) == (8, True)
+    assert (AT_ONCE, "Up to 32 requests" in text) == (32, True)
     assert (TRIES, "up to six times within ten seconds" in text) == (6, True)
     assert (ledger.PATIENCE_SECONDS, "given up after ten minutes" in text) == (600, True)
     assert (ledger.UNKNOWN_SECONDS, "still there after two minutes" in text) == (120, True)
