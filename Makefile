@@ -59,6 +59,10 @@ bench-large: $(READY)  ## the same at 5,000 nodes: half an hour and 10 GiB
 roles: $(READY)  ## print the roles of deploy/ anew
 	$(BIN)/python -m tools.shipped_roles
 
+.PHONY: rules
+rules: $(READY)  ## write the rules of deploy/monitoring anew for a Prometheus operator
+	$(BIN)/python -m tools.operator_rules
+
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url
 .PHONY: plugin-pages

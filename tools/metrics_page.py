@@ -44,7 +44,19 @@ VALUES: Mapping[str, Mapping[str, str]] = {
         "deschedule": "strategies that look at pods",
         "balance": "strategies that look at nodes",
     },
+    "`band`": {
+        "under": "has room, and takes pods",
+        "within": "neither too empty nor too full",
+        "over": "too full by at least one resource",
+        "unknown": "was not measured, or its figure [cannot be gone by]"
+        "(load-aware.md#when-figures-cannot-be-gone-by)",
+    },
+    "`threshold_type`": {
+        "low": "at or below it a node is under",
+        "high": "above it a node is over",
+    },
     "`phase`": {
+        "measure": "asking how busy nodes are, if the policy goes by that",
         "snapshot": "making a snapshot of what is known",
         "plan": "drawing plans from it",
         "carry-out": "asking pods to leave, at the pace of `--client-connection-qps`",
@@ -92,7 +104,9 @@ is none either; and attempts that a limit refuses may be fewer, for what is know
 not be tried.
 
 Metrics of ours have no labels that grow with the cluster. `namespace` and `node` of evictions are
-the peer's.
+the peer's. Those of single nodes are OpenShift's and there only while a policy has
+LowNodeUtilization: two lines for a node, and three more for each further resource that has
+thresholds, up to [what that costs](monitoring.md#large-clusters).
 """
 _PROCESS = """\
 ## Of the process

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
@@ -13,6 +14,7 @@ from .manifests import DEPLOY
 
 MONITORING = DEPLOY / "monitoring"
 RULES = MONITORING / "rules.yaml"
+LOAD_RULES = MONITORING / "load-rules.yaml"
 DASHBOARD = MONITORING / "dashboard.json"
 _LEGEND = re.compile(r"{{\s*([\w.$]+)[^}]*}}")
 _VARIABLE = re.compile(r"label_values\((.*), (\w+)\)$")
@@ -26,10 +28,21 @@ class Asked(NamedTuple):
     told_by: frozenset[str]
 
 
-def alerts() -> list[dict[str, Any]]:
-    """Every alert."""
-    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+def rules(*files: Path) -> list[dict[str, Any]]:
+    """Every rule of these files, in order; of all files that are shipped if none is named."""
+    texts = (file.read_text(encoding="utf-8") for file in files or (RULES, LOAD_RULES))
+    groups = (group for text in texts for group in yaml.safe_load(text)["groups"])
     return [rule for group in groups for rule in group["rules"]]
+
+
+def alerts(*files: Path) -> list[dict[str, Any]]:
+    """Every alert of these files, or of all."""
+    return [rule for rule in rules(*files) if "alert" in rule]
+
+
+def recorded() -> dict[str, str]:
+    """What each record is worked out from."""
+    return {rule["record"]: rule["expr"] for rule in rules() if "record" in rule}
 
 
 def panels() -> list[dict[str, Any]]:
@@ -39,7 +52,9 @@ def panels() -> list[dict[str, Any]]:
 
 
 def queries() -> Iterator[Asked]:
-    """Every query of the alerts and of the dashboard."""
+    """Every query of the rules and of the dashboard."""
+    for record, expr in recorded().items():
+        yield Asked(record, expr, frozenset())
     for alert in alerts():
         words = " ".join(alert["annotations"].values())
         told = {it.removeprefix("$labels.") for it in _LEGEND.findall(words) if "$labels." in it}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
+_WORDS = re.compile(_STRING)
 _GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 _SELECTOR = re.compile(rf"\b([a-zA-Z_:][\w:]*)\s*{{((?:[^{{}}\"]|{_STRING})*)}}")
 _MATCHER = re.compile(rf"\s*(\w+)\s*(=~|!~|!=|=)\s*({_STRING})\s*,?")
@@ -38,7 +39,7 @@ def read(expr: str) -> Query:
     groupings = set(" ".join(_GROUPING.findall(expr)).replace(",", " ").split())
     rest = _GROUPING.sub(" ", expr)
     matchers = tuple(_matchers(rest))
-    rest = _SELECTOR.sub(r" \1 ", rest)
+    rest = _WORDS.sub(" ", _SELECTOR.sub(r" \1 ", rest))
     assert "{" not in rest, f"cannot read {expr}"
     words = _WORD.findall(_RANGE.sub(" ", rest))
     metrics = {word for word in words if word.lower() not in _OPERATORS}

@@ -9,20 +9,37 @@ import re
 import pytest
 import yaml
 
+from resettle.controllers.soft_taints.scheme import OVER
 from resettle.evict.ledger import Stage
 from resettle.framework.mover import Ending
+from resettle.load.bands import BANDS
 from resettle.loop.status import Result, Role
+from resettle.model.taint import PREFER_NO_SCHEDULE
+from resettle.plugins.low_node_utilization import PLUGIN as LOW
 from resettle.serving.catalogue import CATALOGUE
 from resettle.serving.meters import Meters
 from resettle.testing import node, pod
-from tests.running import running
+from tests.running import policy, running
 from tests.serving.readings import Reading, readings
+from tools.operator_rules import SHIPPED, manifest
 
-from .monitoring import DASHBOARD, MONITORING, RULES, Asked, alerts, panels, queries
+from .monitoring import DASHBOARD, MONITORING, Asked, alerts, panels, queries, recorded
 from .promql import read
 
 OF_THE_TARGET = {"job", "instance"}
 """Labels that Prometheus adds."""
+OF_OTHERS: dict[str, set[str]] = {
+    "node_cpu_seconds_total": {"cpu", "mode"},
+    "node_memory_MemAvailable_bytes": set(),
+    "node_memory_MemTotal_bytes": set(),
+    "node_pressure_cpu_waiting_seconds_total": set(),
+    "node_pressure_memory_waiting_seconds_total": set(),
+    "node_pressure_io_waiting_seconds_total": set(),
+    "kube_node_role": {"node", "role"},
+    "kube_node_status_allocatable": {"node", "resource", "unit"},
+    "kube_node_spec_taint": {"node", "key", "value", "effect"},
+}
+"""What node-exporter and kube-state-metrics tell."""
 VALUES: dict[tuple[str, str], set[str]] = {
     ("resettle_role", "role"): {*Role},
     ("resettle_cycles_total", "result"): {*Result},
@@ -31,20 +48,35 @@ VALUES: dict[tuple[str, str], set[str]] = {
     ("resettle_moves_total", "outcome"): {*Ending},
     ("resettle_verdicts_total", "verdict"): {"admitted", "moving", "refused"},
     ("resettle_extension_point_runs_total", "result"): {"done", "stopped", "failed"},
+    ("resettle_nodes", "band"): {*BANDS},
     ("descheduler_pods_evicted_total", "result"): {"success", "error", "background"},
+    ("descheduler_pods_evicted_total", "strategy"): {LOW.name},
+    ("descheduler_lownodeutilization_node_utilization_threshold", "threshold_type"): {
+        "low",
+        "high",
+    },
+    ("node_cpu_seconds_total", "mode"): {"idle"},
+    ("kube_node_role", "role"): {"worker", "control-plane", "master"},
+    ("kube_node_status_allocatable", "resource"): {"memory"},
+    ("kube_node_spec_taint", "key"): {f".*/{OVER}"},
+    ("kube_node_spec_taint", "effect"): {PREFER_NO_SCHEDULE},
 }
 every_query = pytest.mark.parametrize("asked", [*queries()], ids=lambda it: it.by)
 
 
 def exposed() -> dict[str, set[str]]:
-    """The labels of every name that a run exposes once it has evicted somebody."""
+    """The labels of every name that a run exposes once it has evicted and balanced."""
     meters = Meters()
 
     async def story() -> None:
         full = node("n1").holding(pod("a", age="3h"))
         objects = [full.node, node("n2").node, *full.pods]
+        document = policy()
+        lines = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
+        document["profiles"][0]["pluginConfig"].append({"name": LOW.name, "args": lines})
+        document["profiles"][0]["plugins"]["balance"] = {"enabled": [LOW.name]}
         watched = {"witnesses": [meters.reported], "onlooker": meters}
-        async with running(objects, **watched) as stage:  # type: ignore[arg-type]
+        async with running(objects, document, **watched) as stage:  # type: ignore[arg-type]
             await stage.cycles(1)
             meters.look(stage.runner.status())
 
@@ -55,8 +87,9 @@ def exposed() -> dict[str, set[str]]:
 
 @pytest.fixture(scope="module")
 def there() -> dict[str, set[str]]:
-    """What there is to ask for."""
-    return exposed()
+    """What there is to ask for: what a run exposes, what rules record, what others tell."""
+    records = {name: {"instance", "node"} for name in recorded()}
+    return {**exposed(), **records, **OF_OTHERS}
 
 
 @every_query
@@ -104,10 +137,15 @@ def test_every_metric_of_ours_is_shown_or_watched() -> None:
     }
 
 
-def test_the_operators_alerts_are_the_same() -> None:
-    text = (MONITORING / "prometheusrule.yaml").read_text(encoding="utf-8")
+@pytest.mark.parametrize("written", SHIPPED)
+def test_the_operators_rules_are_the_same(written: str) -> None:
+    name, file = SHIPPED[written]
+    text = (MONITORING / written).read_text(encoding="utf-8")
 
-    assert yaml.safe_load(text)["spec"] == yaml.safe_load(RULES.read_text(encoding="utf-8"))
+    assert text == manifest(name, file), "run `make rules`"
+    document = yaml.safe_load(text)
+    assert document["spec"] == yaml.safe_load((MONITORING / file).read_text(encoding="utf-8"))
+    assert document["metadata"]["name"] == name
 
 
 def test_every_alert_says_what_it_is_and_where_to_read_on() -> None:

@@ -5,7 +5,6 @@ Time is promtool's own, which begins at zero and passes at once.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +12,9 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from tests.deploy.monitoring import RULES, alerts
+from tests.deploy.monitoring import LOAD_RULES, RULES, alerts
 
-from .watchmen import prometheus
+from .watchmen import promtool
 
 MINUTES = 30 * 60
 """As long as a day is looked back, and an hour more."""
@@ -30,6 +29,9 @@ BUILD = f'resettle_build_info{{{ONE}, version="0.1.0"}}'
 PODS = f"resettle_plan_pods{{{ONE}}}"
 MOVES = f'resettle_moves_total{{{ONE}, profile="p", plugin="q", outcome="evicted"}}'
 EVICTED = f'descheduler_pods_evicted_total{{{ONE}, namespace="n", result="%s"}}'
+SHOWN = MOVES.replace("evicted", "shown")
+BACKGROUND = MOVES.replace("evicted", "background")
+OVER = f'resettle_nodes{{{ONE}, profile="p", plugin="q", band="over"}}'
 SECOND = ROLE.replace('"one"', '"two"')
 
 HEALTHY = {
@@ -49,10 +51,16 @@ HEALTHY = {
     MOVES: "0+0.1",
     EVICTED % "success": "0+0.1",
     EVICTED % "error": "0+0.01",
+    OVER: "0",
 }
 """One copy that leads, finishes a cycle every minute, and moves a pod now and then."""
 STALLED = {LAST: "60+0"}
 """Its last cycle ended after a minute."""
+HOURLY = {
+    OVER: "3+0x60 2+0x60 1+0x60 0+0x60 1+0x60 0+0x600",
+    MOVES: "0+0x60 5+0x60 10+0x60 15+0x120 20+0x600",
+}
+"""A cycle an hour, each of which relieves a node."""
 ALONE = {ROLE % "leading": "0", ROLE % "alone": "1"}
 STANDBY = {ROLE % "leading": "0", ROLE % "standby": "1"}
 
@@ -103,6 +111,21 @@ CASES = dict(
         case(60, few_fail={EVICTED % "error": "0+0.3", EVICTED % "success": "0"}),
         case(29 * 60, "ResettleMovesWithoutEnd", round_and_round={MOVES: "0+0.2"}),
         case(29 * 60, once_around={MOVES: "0+0.13"}),
+        case(360, slowly_fewer={OVER: "2000-1"}),
+        case(362, "ResettleBalancingTakesLong", slowly_fewer={OVER: "2000-1"}),
+        case(239, no_fewer={OVER: "3"}),
+        case(241, "ResettleBalancingDoesNotHelp", no_fewer={OVER: "3"}),
+        case(241, "ResettleBalancingDoesNotHelp", more_and_more={OVER: "3+1"}),
+        case(
+            241,
+            "ResettleBalancingDoesNotHelp",
+            moved_by_others={OVER: "3", MOVES: "0", BACKGROUND: "0+0.1"},
+        ),
+        case(59, nothing_done={OVER: "3", MOVES: "0"}),
+        case(61, "ResettleHotNodesLeft", nothing_done={OVER: "3", MOVES: "0"}),
+        case(61, "ResettleHotNodesLeft", never_done={OVER: "3", MOVES: None}),
+        case(600, a_dry_run={OVER: "3", MOVES: "0", SHOWN: "0+0.1"}),
+        *(case(after, a_cycle_an_hour=HOURLY) for after in (119, 179, 239, 299, 359, 419)),
     ]
 )
 
@@ -111,10 +134,17 @@ def series(case: Case) -> list[dict[str, str]]:
     """A healthy run, but for what differs, as promtool takes it."""
     given = {**HEALTHY, **case.differs}
     return [
-        {"series": name, "values": f"{value if '+' in value else value + '+0'}x{MINUTES}"}
+        {"series": name, "values": _values(value)}
         for name, value in given.items()
         if value is not None
     ]
+
+
+def _values(value: str) -> str:
+    """A value for every minute: as it is written, or from a beginning in equal steps."""
+    if "x" in value:
+        return value
+    return f"{value}x{MINUTES}" if {*"+-"} & {*value} else f"{value}+0x{MINUTES}"
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -138,16 +168,11 @@ def test_an_alert_fires_when_it_should_and_no_other_does(case: Case, tmp_path: P
 def test_every_alert_is_seen_to_fire() -> None:
     seen = {name for it in CASES.values() for name in it.fires}
 
-    assert seen == {alert["alert"] for alert in alerts()}
+    assert seen == {alert["alert"] for alert in alerts(RULES)}
 
 
-def test_the_rules_are_in_order() -> None:
-    done = promtool("check", "rules", RULES)
+@pytest.mark.parametrize("file", [RULES, LOAD_RULES], ids=lambda it: it.name)
+def test_the_rules_are_in_order(file: Path) -> None:
+    done = promtool("check", "rules", "--lint=all", "--lint-fatal", file)
 
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def promtool(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """How promtool ends."""
-    command = [prometheus()["promtool"], *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -35,6 +36,12 @@ def prometheus() -> Programs:
         return found()
     except Missing as missing:
         pytest.skip(f"Prometheus cannot be had here: {missing}")
+
+
+def promtool(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """How promtool ends."""
+    command = [prometheus()["promtool"], *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
 def hasty_rules(**instead: str) -> str:

@@ -62,17 +62,33 @@ PEER = {
     ),
 }
 """As kubernetes-sigs/descheduler v0.36.0 has them."""
+_OF_LOAD = "descheduler_lownodeutilization"
+OPENSHIFTS = {
+    f"{_OF_LOAD}_node_utilization_value": ("gauge", {"node", "resource"}),
+    f"{_OF_LOAD}_node_utilization_threshold": ("gauge", {"node", "resource", "threshold_type"}),
+    f"{_OF_LOAD}_node_classification": ("gauge", {"node"}),
+    f"{_OF_LOAD}_threshold_mode": ("gauge", set[str]()),
+}
+"""As OpenShift's build of it has them besides."""
+LOADED = {
+    "name": "LowNodeUtilization",
+    "args": {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}},
+}
 
 
 def test_what_the_peer_tells_is_told_with_its_names_kinds_and_labels() -> None:
     async def story() -> None:
         meters = Meters()
-        async with metered(meters, world(pod("a", age=OLD)), interval=0) as stage:
+        document = policy()
+        document["profiles"][0]["pluginConfig"].append(LOADED)
+        document["profiles"][0]["plugins"]["balance"] = {"enabled": ["LowNodeUtilization"]}
+        async with metered(meters, world(pod("a", age=OLD)), document, interval=0) as stage:
             await stage.working
         text = meters.text()
         told = dict(re.findall(r"^# TYPE (descheduler_\S+) (\w+)$", text.decode(), re.M))
-        assert told == {name: kind for name, (kind, _) in PEER.items()}
-        for name, (kind, labels) in PEER.items():
+        wanted = PEER | OPENSHIFTS
+        assert told == {name: kind for name, (kind, _) in wanted.items()}
+        for name, (kind, labels) in wanted.items():
             suffix = "_count" if kind == "histogram" else ""
             lines = [it for it in readings(text) if it.name == name + suffix]
             assert lines

@@ -17,6 +17,7 @@ from resettle.framework.plugin import Deed, Kind, Plugin, PreparedGuard
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.selection import selected
+from resettle.framework.survey import Survey, surveyed
 from resettle.framework.verdict import Band, Limit, Refusal, Stopped, Unwanted, Verdict
 from resettle.policy.args import (
     Args,
@@ -75,6 +76,7 @@ __all__ = [
     "SelectingArgs",
     "Spent",
     "Stopped",
+    "Survey",
     "Unsigned",
     "Unwanted",
     "Verdict",
@@ -86,4 +88,5 @@ __all__ = [
     "parse_duration",
     "selected",
     "sound_selector",
+    "surveyed",
 ]

@@ -18,6 +18,7 @@ from resettle.framework.guards import Chains, first_refusal
 from resettle.framework.nowhere import in_full
 from resettle.framework.plan import HeldBack, Limited, Move, Note, PluginRun, Proposal
 from resettle.framework.profile import Instance, Profile
+from resettle.framework.survey import Survey
 from resettle.framework.verdict import ADMITTED, MOVING, Limit, Refusal, Stopped, Verdict, refused
 from resettle.model.fleet import NodeSet
 from resettle.model.node import Node
@@ -75,6 +76,7 @@ class Draft:
         self.notes: list[Note] = []
         self.proposals: list[Proposal] = []
         self.memory: Any = None
+        self._surveys: list[Survey] = []
 
     @property
     def semantics(self) -> Semantics:
@@ -174,6 +176,10 @@ class Draft:
                 )
             )
 
+    def survey(self, found: Survey) -> None:
+        """Tells those who watch how full the plugin finds its nodes; nothing is decided by it."""
+        self._surveys.append(found)
+
     def recall(self) -> Any:
         """What this plugin remembered in the cycle before, or None."""
         return self._snapshot.history.get((self._profile.name, self._plugin))
@@ -196,6 +202,7 @@ class Draft:
             limited=tuple(Limited(*met, count) for met, count in sorted(self._limited.items())),
             stopped=stopped,
             error=error,
+            surveys=tuple(self._surveys),
         )
 
     # -- within ---------------------------------------------------------------------------------

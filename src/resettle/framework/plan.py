@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from resettle.framework.survey import Survey
 from resettle.framework.verdict import Limit, Refusal, Stopped
 from resettle.model.pod import Pod
 
@@ -67,6 +68,8 @@ class PluginRun(Struct, frozen=True, kw_only=True):
     """Those of the refused that met a limit of the cycle."""
     stopped: Stopped | None = None
     error: str = ""
+    surveys: tuple[Survey, ...] = ()
+    """How full it found the nodes that it went by; one for each pool that has lines of its own."""
 
     @property
     def turn(self) -> Turn:

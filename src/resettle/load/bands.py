@@ -20,7 +20,7 @@ from msgspec import Struct
 from resettle.load.shares import Shares, Thresholds, around, average, within
 from resettle.model.node import Node
 
-UNDER, WITHIN, OVER, UNKNOWN = "under", "within", "over", "unknown"
+UNDER, WITHIN, OVER, UNKNOWN = BANDS = "under", "within", "over", "unknown"
 
 
 class Scale(Struct, frozen=True, kw_only=True):
@@ -64,6 +64,7 @@ class Bands:
         over_before: frozenset[str],
     ) -> None:
         self._nodes = list(nodes)
+        self.scale = scale
         known = [node for node in self._nodes if node in measured]
         self.measured: Mapping[Node, Shares] = measured
         self.low, self.high = scale.lines(measured[node] for node in known)
@@ -82,16 +83,14 @@ class Bands:
                 self.over.append(node)
             else:
                 self.within.append(node)
-        self._of = {
-            node: band
-            for band, found in (
-                (UNDER, self.under),
-                (WITHIN, self.within),
-                (OVER, self.over),
-                (UNKNOWN, self.unknown),
-            )
-            for node in found
+        self.named: Mapping[str, list[Node]] = {
+            UNDER: self.under,
+            WITHIN: self.within,
+            OVER: self.over,
+            UNKNOWN: self.unknown,
         }
+        """All four by their names."""
+        self._of = {node: band for band, found in self.named.items() for node in found}
 
     def of(self, node: Node) -> str | None:
         """The band of a node, `unknown` for one without shares; None if it was not asked about."""

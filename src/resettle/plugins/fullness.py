@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from heapq import nsmallest
 
 from resettle.framework.draft import Draft
+from resettle.framework.survey import surveyed
 from resettle.framework.verdict import Band, Unwanted
 from resettle.load.bands import UNDER, UNKNOWN, Bands
 from resettle.load.shares import Shares, Thresholds
@@ -53,8 +54,10 @@ def on_control_plane(node: Node) -> Unwanted:
     return Unwanted("control-plane", says)
 
 
-def tell_doubts(bands: Bands, usage: Usage, draft: Draft) -> None:
-    """Notes on each node that nobody can place why that is so."""
+def tell_bands(bands: Bands, usage: Usage, draft: Draft) -> None:
+    """Tells where all nodes stand, and notes on each that nobody can place why that is so."""
+    from_mean = bands.scale.from_mean
+    draft.survey(surveyed(bands.named, bands.measured, bands.low, bands.high, from_mean=from_mean))
     for node in bands.unknown:
         if doubt := usage.doubt(node):
             draft.note(node, doubt.code, doubt.says)

@@ -10,7 +10,9 @@ from typing import Literal
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
+from resettle.framework.survey import surveyed
 from resettle.framework.verdict import Band, Stopped, Unwanted
+from resettle.load.bands import UNDER, WITHIN
 from resettle.load.shares import Shares, offered, shares, within
 from resettle.load.usage import BASIC, Requests
 from resettle.model.node import Node
@@ -53,6 +55,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
 
 def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes pods of the emptiest nodes while the others have room."""
+    _tell_bands(args, snapshot, draft)
     if stop := _nothing_to_do(args, snapshot):
         return stop
     under, destinations = _parted(args, snapshot)
@@ -93,6 +96,15 @@ def _parted(args: Args, snapshot: Snapshot) -> tuple[list[Node], list[Node]]:
     return under, [node for node in rows if node not in emptied and not node.unschedulable]
 
 
+def _tell_bands(args: Args, snapshot: Snapshot, draft: Draft) -> None:
+    """Tells where nodes stand; there is no line that one could be over."""
+    rows = snapshot.prepared(args, measured)
+    bands: dict[str, list[Node]] = {UNDER: [], WITHIN: []}
+    for node, row in rows.items():
+        bands[UNDER if within(row, args.thresholds) else WITHIN].append(node)
+    draft.survey(surveyed(bands, rows, low=args.thresholds, high={}))
+
+
 def _nothing_to_do(args: Args, snapshot: Snapshot) -> Stopped | None:
     under, destinations = _parted(args, snapshot)
     if not under:
@@ -131,7 +143,7 @@ def band(args: Args, snapshot: Snapshot, node: Node) -> Band | None:
     row = snapshot.prepared(args, measured).get(node)
     if row is None:
         return None
-    name = "under" if within(row, args.thresholds) else "within"
+    name = UNDER if within(row, args.thresholds) else WITHIN
     return told(name, node, row, args.thresholds, "threshold", Requests(snapshot))
 
 
@@ -141,7 +153,7 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     found = band(args, snapshot, node) if node else None
     if found is None:
         return None
-    if found.name != "under":
+    if found.name != UNDER:
         return Unwanted("node-used", found.says)
     if stop := _nothing_to_do(args, snapshot):
         return Unwanted(stop.code, f"{found.says}, but {stop.says}")

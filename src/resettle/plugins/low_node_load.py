@@ -26,7 +26,7 @@ from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.readings import Question
 from resettle.model.snapshot import Snapshot
-from resettle.plugins.fullness import band_of, nearly, not_over, on_control_plane, tell_doubts
+from resettle.plugins.fullness import band_of, nearly, not_over, on_control_plane, tell_bands
 from resettle.plugins.hotspots import Hotspots
 from resettle.plugins.load_pools import Args, NodePool
 from resettle.plugins.node_utilization import (
@@ -86,7 +86,7 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     resting = {it.source for it in moved}
     stops: list[Stopped | None] = []
     for pool, bands in seen.pools:
-        tell_doubts(bands, seen.usage, draft)
+        tell_bands(bands, seen.usage, draft)
         sightings = {
             node.name: Sighting(bands.of(node) == OVER, seen.usage.taken(node))
             for node in bands.measured

@@ -17,7 +17,7 @@ from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.readings import Question
 from resettle.model.snapshot import Snapshot
-from resettle.plugins.fullness import band_of, nearly, not_over, on_control_plane, tell_doubts
+from resettle.plugins.fullness import band_of, nearly, not_over, on_control_plane, tell_bands
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
     NO_UNDERUTILIZED,
@@ -118,7 +118,7 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes pods of the fullest nodes until these, or the room elsewhere, are within limits."""
     usage = usage_of(args.metrics_utilization, snapshot)
     bands = bands_of(args, snapshot, usage)
-    tell_doubts(bands, usage, draft)
+    tell_bands(bands, usage, draft)
     if stop := _nothing_to_do(args, bands):
         return stop
     habits = draft.semantics

@@ -1,8 +1,9 @@
 """Every metric there is: name, kind, labels and meaning, as `docs/metrics.md` lists them.
 
 Those that begin with `descheduler_` are kubernetes-sigs/descheduler's, to the letter, so that its
-dashboards and alerts go on working; a `twin` is the name that one of them had before. Namespace and
-node are labels of the peer's own. Ours have none that grows with the cluster.
+dashboards and alerts go on working, and four of OpenShift's build of it; a `twin` is the name that
+one of them had before. Namespace and node are labels of theirs. Ours have none that grows with the
+cluster.
 """
 
 from __future__ import annotations
@@ -60,6 +61,32 @@ PEER_BUILD_INFO = Meter(
     ("GoVersion", "AppVersion", "DeschedulerVersion", "GitBranch", "GitSha1"),
 )
 
+# -- of OpenShift's build of it ------------------------------------------------------------------
+
+NODE_SHARE = Meter(
+    "descheduler_lownodeutilization_node_utilization_value",
+    "gauge",
+    "What a node uses, from 0 to 1, as LowNodeUtilization found it in the last cycle.",
+    ("node", "resource"),
+)
+NODE_LINE = Meter(
+    "descheduler_lownodeutilization_node_utilization_threshold",
+    "gauge",
+    "The lines it was held against, from 0 to 1.",
+    ("node", "resource", "threshold_type"),
+)
+NODE_BAND = Meter(
+    "descheduler_lownodeutilization_node_classification",
+    "gauge",
+    "Its band: 0 under, 1 within, 2 over; a node that was not measured is not told of.",
+    ("node",),
+)
+LINES_MODE = Meter(
+    "descheduler_lownodeutilization_threshold_mode",
+    "gauge",
+    "1 if the lines follow the mean of all nodes, 0 if they stand still.",
+)
+
 # -- cycles --------------------------------------------------------------------------------------
 
 CYCLES = Meter("resettle_cycles_total", "counter", "Cycles, by how they ended.", ("result",))
@@ -114,6 +141,12 @@ VERDICTS = Meter(
 PLAN_MOVES = Meter("resettle_plan_moves", "gauge", "Moves that the last cycle planned.")
 PLAN_PODS = Meter("resettle_plan_pods", "gauge", "Pods that the last cycle looked at.")
 PLAN_NODES = Meter("resettle_plan_nodes", "gauge", "Nodes in the scope of the last cycle.")
+NODES = Meter(
+    "resettle_nodes",
+    "gauge",
+    "Nodes by the band that a balancing plugin found them in, in the last cycle.",
+    (*_PLUGIN, "band"),
+)
 TEMPLATES_PER_POD = Meter(
     "resettle_templates_per_pod",
     "gauge",
@@ -167,13 +200,14 @@ GROUPS: dict[str, tuple[Meter, ...]] = {
     "As kubernetes-sigs/descheduler has them": (
         *(PODS_EVICTED, LOOP_DURATION, STRATEGY_DURATION, PEER_BUILD_INFO),
     ),
+    "As OpenShift's descheduler has them": (NODE_SHARE, NODE_LINE, NODE_BAND, LINES_MODE),
     "Cycles": (
         *(CYCLES, LAST_CYCLE_TIME, LAST_CYCLE_DURATION, LAST_CYCLE_RESULT),
         *(INTERVAL, PHASE_DURATION),
     ),
     "Deciding": (
         *(POINT_DURATION, POINT_RUNS, VERDICTS),
-        *(PLAN_MOVES, PLAN_PODS, PLAN_NODES, TEMPLATES_PER_POD),
+        *(PLAN_MOVES, PLAN_PODS, PLAN_NODES, NODES, TEMPLATES_PER_POD),
     ),
     "Acting": (MOVES, IN_FLIGHT),
     "How it stands": (CACHE_AGE, CACHE_SYNCED, ROLE, POLICY_USABLE, POLICY_TIME, BUILD_INFO),

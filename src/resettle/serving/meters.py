@@ -14,7 +14,7 @@ import prometheus_client as prometheus
 from resettle import __version__
 from resettle.cycle import Report
 from resettle.evict.ledger import Entry, Stage
-from resettle.framework.mover import Outcome
+from resettle.framework.mover import Ending, Outcome
 from resettle.framework.plan import Move, PluginRun
 from resettle.loop.status import LastCycle, Result, Role, Status
 from resettle.model.snapshot import Snapshot
@@ -22,6 +22,7 @@ from resettle.serving import catalogue
 from resettle.serving.catalogue import Meter
 from resettle.serving.exposition import as_the_peer
 from resettle.serving.results import AT_ONCE, LIMITED, in_the_end
+from resettle.serving.standing import Standing
 
 
 class Meters:
@@ -66,6 +67,7 @@ class Meters:
         self._plan_moves = self._gauge(catalogue.PLAN_MOVES)
         self._plan_pods = self._gauge(catalogue.PLAN_PODS)
         self._plan_nodes = self._gauge(catalogue.PLAN_NODES)
+        self._standing = Standing()
         self._templates = self._gauge(catalogue.TEMPLATES_PER_POD)
         self._moves = self._counter(catalogue.MOVES)
 
@@ -124,6 +126,7 @@ class Meters:
         self._plan_moves.set(sum(len(one.plan.moves) for one in report.rounds))
         self._plan_pods.set(plan.pods)
         self._plan_nodes.set(plan.nodes_in_scope)
+        self._standing = Standing(plan.runs)
         self._templates.set(len(pods.templates) / len(pods) if len(pods) else 0.0)
 
     def _count(self, run: PluginRun) -> None:
@@ -131,6 +134,7 @@ class Meters:
         ended = "failed" if run.error else "stopped" if run.stopped else "done"
         for way in ("done", "stopped", "failed"):
             self._point_runs.labels(run.point, *who, way).inc(way == ended)
+        self._moves.labels(*who, Ending.EVICTED)  # so that the first one shows in a rate
         for verdict, count in (("admitted", run.admitted), ("moving", run.already_moving)):
             self._verdicts.labels(*who, verdict, "").inc(count)
         for code, count in run.refused.items():
@@ -170,4 +174,4 @@ class Meters:
 
     def text(self) -> bytes:
         """All of it in Prometheus' text format; may be called by another thread."""
-        return as_the_peer(prometheus.generate_latest(self._registry))
+        return as_the_peer(prometheus.generate_latest(self._registry)) + self._standing.text
