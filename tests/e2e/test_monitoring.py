@@ -15,8 +15,10 @@ from tools.control_plane.plane import Access
 
 from .between import Between, Fault
 from .endpoint import Endpoint, Reader
+from .exporter import Exporter, Load
 from .room import Room, eventually
 from .running import RULES, Account, Run
+from .scraped import about_nodes, served
 from .test_run import too_old
 from .watchmen import hasty_rules, watchman
 
@@ -45,8 +47,16 @@ def reviewing(plane: Access, api: Api, tmp_path: Path) -> Iterator[Account]:
 
 
 def busy(room: Room) -> dict[str, Any]:
-    """A policy by which a few pods of the room leave in each cycle, and more would."""
-    return too_old(room, maxNoOfPodsToEvictPerNode=1)
+    """A policy by which a few pods of the room leave in each cycle, and more would.
+
+    How full nodes are is looked at as well, and none can be too full.
+    """
+    made: dict[str, Any] = too_old(room, maxNoOfPodsToEvictPerNode=1)
+    (profile,) = made["profiles"]
+    lines = {"thresholds": {"pods": 1}, "targetThresholds": {"pods": 100}}
+    profile["pluginConfig"].append({"name": "LowNodeUtilization", "args": lines})
+    profile["plugins"]["balance"] = {"enabled": ["LowNodeUtilization"]}
+    return made
 
 
 def shown() -> Iterator[tuple[str, str]]:
@@ -77,9 +87,18 @@ def test_prometheus_sees_all_that_the_dashboard_shows_and_tells_of_a_bad_policy(
         "authorization": {"credentials": reader.token},
     }
     flags = (*OFTEN, *endpoint.flags, "--protect-metrics")
+    loads = dict.fromkeys(room.nodes, Load(0.5, 0.1, 0.5, 0.1))
+    nodes = Exporter(loads, roles=dict.fromkeys(room.nodes, "worker"), every=1)
     with (
+        served(nodes.page) as page,
         reviewing.run(busy(room), *flags) as run,
-        watchman(tmp_path / "prometheus", endpoint.port, sign_in, hasty_rules()) as prometheus,
+        watchman(
+            tmp_path / "prometheus",
+            endpoint.port,
+            sign_in,
+            hasty_rules(),
+            beside=[about_nodes(page)],
+        ) as prometheus,
     ):
         eventually("a cycle that evicts", lambda: cycled(run) or run.over)
         assert not run.over, run.story
@@ -94,6 +113,7 @@ def test_prometheus_sees_all_that_the_dashboard_shows_and_tells_of_a_bad_policy(
         for title, expr in shown():
             eventually(title, partial(prometheus.query, expr))
         assert prometheus.value("sum(resettle_role)") == 1
+        assert prometheus.value("sum(resettle_nodes)") >= len(room.nodes)
         assert "ResettlePolicyNotTaken" not in prometheus.firing()
 
         good = run.policy.read_text()

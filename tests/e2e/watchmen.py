@@ -7,7 +7,7 @@ import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.deploy.monitoring import RULES
+from tests.deploy.monitoring import LOAD_RULES, RULES
 from tools.control_plane.processes import Crew, free_ports
 from tools.go_programs.build import Missing, Programs
 from tools.prometheus.package import found
@@ -51,6 +51,14 @@ def hasty_rules(**instead: str) -> str:
         for rule in group["rules"]:
             rule["for"] = SOON
             rule["expr"] = instead.get(rule["alert"], rule["expr"])
+    return yaml.safe_dump(rules)
+
+
+def load_rules() -> str:
+    """The rules of load, worked out every second."""
+    rules = yaml.safe_load(LOAD_RULES.read_text(encoding="utf-8"))
+    for group in rules["groups"]:
+        group["interval"] = EVERY
     return yaml.safe_dump(rules)
 
 
@@ -91,24 +99,33 @@ class Watchman:
 
 
 @contextmanager
-def watchman(folder: Path, port: int, how: Mapping[str, Any], rules: str) -> Iterator[Watchman]:
-    """A Prometheus that scrapes this port, and `how` says how it signs in."""
+def watchman(
+    folder: Path,
+    port: int,
+    how: Mapping[str, Any],
+    rules: str,
+    *,
+    beside: Iterable[Mapping[str, Any]] = (),
+) -> Iterator[Watchman]:
+    """A Prometheus that scrapes this port and whatever is beside; `how` says how it signs in."""
     folder.mkdir()
     (folder / "rules.yaml").write_text(rules)
+    (folder / "load-rules.yaml").write_text(load_rules())
     config = {
         "global": {
             "scrape_interval": EVERY,
             "scrape_timeout": EVERY,
             "evaluation_interval": EVERY,
         },
-        "rule_files": ["rules.yaml"],
+        "rule_files": ["rules.yaml", "load-rules.yaml"],
         "scrape_configs": [
             {
                 "job_name": "resettle",
                 "scheme": "https",
                 "static_configs": [{"targets": [f"127.0.0.1:{port}"]}],
                 **how,
-            }
+            },
+            *beside,
         ],
     }
     (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
