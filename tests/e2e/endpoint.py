@@ -12,6 +12,7 @@ import trustme
 import yaml
 
 from tests.deploy.monitoring import MONITORING
+from tests.serving.readings import Reading, readings
 from tools.control_plane.api import Api
 from tools.control_plane.processes import free_ports
 
@@ -75,14 +76,21 @@ class Endpoint:
 
     def status(self, path: str, token: str = "") -> int:
         """What is answered; 0 while nobody listens."""
+        return self._asked(path, token)[0]
+
+    def metrics(self) -> list[Reading]:
+        """Every line of the metrics; none while nobody listens."""
+        return readings(self._asked("/metrics")[1])
+
+    def _asked(self, path: str, token: str = "") -> tuple[int, bytes]:
         asked = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}")
         if token:
             asked.add_header("Authorization", f"Bearer {token}")
         trust = ssl.create_default_context(cafile=str(self.ca))
         try:
             with urllib.request.urlopen(asked, timeout=10, context=trust) as heard:
-                return int(heard.status)
+                return int(heard.status), heard.read()
         except urllib.error.HTTPError as error:
-            return error.code
+            return error.code, b""
         except OSError:
-            return 0
+            return 0, b""

@@ -19,6 +19,7 @@ from resettle.framework import (
     Profile,
     Refusal,
     Stopped,
+    surveyed,
 )
 from resettle.model.pod import Pod
 from resettle.model.readings import METRICS_API
@@ -195,6 +196,20 @@ def test_watching_changes_no_decision() -> None:
 
     assert [move.pod.name for move in watched.moves] == [move.pod.name for move in unwatched.moves]
     assert watched.runs == unwatched.runs
+
+
+def test_a_survey_goes_with_the_account_of_its_turn_and_decides_nothing() -> None:
+    def looking(snapshot: Snapshot, draft: Draft) -> None:
+        draft.survey(surveyed({"over": snapshot.nodes}, {}, low={}, high={"cpu": 50.0}))
+        proposing("a")(snapshot, draft)
+
+    plain = drawn(two_nodes("a"), proposing("a"))
+    told = drawn(two_nodes("a"), looking, proposing("a"))
+
+    assert [it.pod.name for it in told.moves] == [it.pod.name for it in plain.moves] == ["a"]
+    (survey,) = told.runs[0].surveys
+    assert (survey.bands, survey.high) == ({"over": ("n1", "n2")}, {"cpu": 50.0})
+    assert told.runs[1].surveys == ()
 
 
 # -- memory ---------------------------------------------------------------------------------------
