@@ -96,17 +96,17 @@ _HEAD = """\
 What `resettle run` tells at `/metrics`: every name, its labels, and what they say. How to scrape
 it, what to look at and what to be woken for stands in [monitoring](monitoring.md).
 
-Names that begin with `descheduler_` are those of kubernetes-sigs/descheduler v0.36.0, with its
-labels, buckets and values, so its dashboards and alerts go on working. They differ from the peer's
-in four points: `descheduler_build_info` reads 1 as it should; a pod that a plan holds back because
-of a disruption budget is not asked for at all, and so is no `error`; a pod that had left by itself
-is none either; and attempts that a limit refuses may be fewer, for what is known to be refused need
-not be tried.
+Names that begin with `descheduler_` are those of kubernetes-sigs/descheduler v0.36.0, and four of
+OpenShift's build of it, with their labels, buckets and values, so their dashboards and alerts go on
+working. They differ from the peer's in four points: `descheduler_build_info` reads 1 as it should;
+a pod that a plan holds back because of a disruption budget is not asked for at all, and so is no
+`error`; a pod that had left by itself is none either; and attempts that a limit refuses may be
+fewer, for what is known to be refused need not be tried.
 
 Metrics of ours have no labels that grow with the cluster. `namespace` and `node` of evictions are
 the peer's. Those of single nodes are OpenShift's and there only while a policy has
-LowNodeUtilization: two lines for a node, and three more for each further resource that has
-thresholds, up to [what that costs](monitoring.md#large-clusters).
+LowNodeUtilization: one line for a node, and three more for each resource that has thresholds
+([what that costs](monitoring.md#large-clusters)).
 """
 _PROCESS = """\
 ## Of the process

@@ -272,6 +272,18 @@ def test_a_cycle_is_told_with_all_that_it_decided() -> None:
     play(story())
 
 
+def test_a_strategy_that_moves_nothing_begins_at_zero_so_that_its_first_move_is_a_rise() -> None:
+    async def story() -> None:
+        meters = Meters()
+        async with metered(meters, world(pod("a", age="1m"))) as stage:
+            await stage.cycles(1)
+        (moves,) = [it for it in readings(meters.text()) if it.name == "resettle_moves_total"]
+        labels = {"profile": "main", "plugin": "PodLifeTime", "outcome": "evicted"}
+        assert (moves.labels, moves.value) == (labels, 0)
+
+    play(story())
+
+
 def test_a_plugin_that_fails_shows_in_its_turns_and_in_the_cycle() -> None:
     def broken(*given: Any) -> None:
         raise ArithmeticError("seven")

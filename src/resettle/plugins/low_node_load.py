@@ -85,8 +85,9 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     streaks: dict[str, dict[str, Streak]] = {}
     resting = {it.source for it in moved}
     stops: list[Stopped | None] = []
-    for pool, bands in seen.pools:
+    for _, bands in seen.pools:
         tell_bands(bands, seen.usage, draft)
+    for pool, bands in seen.pools:
         sightings = {
             node.name: Sighting(bands.of(node) == OVER, seen.usage.taken(node))
             for node in bands.measured
