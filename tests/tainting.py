@@ -14,6 +14,7 @@ from typing import Any
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.framework import default_registry
 from resettle.log import Log
+from resettle.loop.rounds import NOBODY_LOOKS, RoundOnlooker
 from resettle.loop.tainter import Tainter, TaintSettings
 from resettle.testing import HandClock, PocketServer, node, pod
 
@@ -132,6 +133,7 @@ async def tainting(
     interval: float = INTERVAL,
     with_policy: bool = True,
     server: PocketServer | None = None,
+    onlooker: RoundOnlooker = NOBODY_LOOKS,
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     """A tainter over a cluster of these objects, until the block ends."""
@@ -150,7 +152,8 @@ async def tainting(
             identity="me",
             **settings,
         )
-        stage.tainter = Tainter(chosen, access, default_registry(), clock, Log.to(stage.log))
+        log = Log.to(stage.log)
+        stage.tainter = Tainter(chosen, access, default_registry(), clock, log, onlooker)
         stage.working = asyncio.create_task(stage.tainter.run())
         try:
             yield stage

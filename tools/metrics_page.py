@@ -1,8 +1,8 @@
-"""Writes `docs/metrics.md` from the catalogue of metrics.
+"""Writes `docs/metrics.md` from the catalogues of metrics.
 
     python -m tools.metrics_page
 
-Run it after a change of the catalogue; a test says when that is due.
+Run it after a change of a catalogue; a test says when that is due.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pathlib import Path
 
 from resettle.serving.catalogue import CATALOGUE, GROUPS, Meter
 from resettle.serving.results import LIMITED
+from resettle.serving.tainter_catalogue import GROUPS as OF_THE_TAINTER
+from resettle.serving.tainter_catalogue import SHARED
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 
@@ -85,6 +87,32 @@ VALUES: Mapping[str, Mapping[str, str]] = {
         "leading": "this copy acts",
         "lost": "it led, and may act no more",
     },
+    "`result` of rounds": {
+        "done": "every node has the taints that it should have",
+        "incomplete": "the same, but for nodes that could not be written",
+        "skipped": "what is known of the cluster is too old",
+        "failed": "nothing was measured, or nothing could be read; taints stay as they are",
+    },
+    "`band`": {
+        "under": "every resource at or below its threshold; a cordoned node never is",
+        "within": "neither under nor over",
+        "over": "one resource above its target",
+        "unknown": "nobody can say; it keeps the taints that it has",
+    },
+    "`taint`": {
+        "overutilized": "over, with both styles; the first level",
+        "overutilized-2": "the second level, and so on up to the tenth",
+        "appropriate": "within or over, in the style `OpenShift`",
+    },
+    "`outcome` of writes": {
+        "set": "a taint was set or changed; others may have gone with it",
+        "removed": "taints were removed, and none was set",
+        "conflict": "somebody else wrote the node first; it was read again and counts once more",
+        "already-so": "the node turned out to have what it should have",
+        "gone": "there was no such node any more",
+        "failed": "the API server declined, or others wrote the node again and again",
+        "unsent": "nothing more could be sent in that round: a stop, a lost lease, no API server",
+    },
 }
 """The values of labels that have a fixed set of them."""
 
@@ -93,8 +121,9 @@ _HEAD = """\
 
 <!-- Written by `python -m tools.metrics_page`; edit src/resettle/serving/catalogue.py instead. -->
 
-What `resettle run` tells at `/metrics`: every name, its labels, and what they say. How to scrape
-it, what to look at and what to be woken for stands in [monitoring](monitoring.md).
+What `resettle run` tells at `/metrics`, and [further down](#rounds-of-the-soft-tainter) what
+`resettle soft-tainter` does: every name, its labels, and what they say. How to scrape them, what to
+look at and what to be woken for stands in [monitoring](monitoring.md).
 
 Names that begin with `descheduler_` are those of kubernetes-sigs/descheduler v0.36.0, and four of
 OpenShift's build of it, with their labels, buckets and values, so their dashboards and alerts go on
@@ -113,7 +142,7 @@ _PROCESS = """\
 
 `process_cpu_seconds_total`, `process_resident_memory_bytes`, `process_virtual_memory_bytes`,
 `process_start_time_seconds`, `process_open_fds` and `process_max_fds`, as every Prometheus client
-tells them.
+tells them, of both components.
 """
 
 
@@ -121,7 +150,8 @@ def page() -> str:
     """All of it."""
     parts = [_HEAD]
     parts += ["\n".join(_table(title, meters)) for title, meters in GROUPS.items()]
-    parts += [_PROCESS, "\n".join(_twins()), "## What labels say\n"]
+    parts += ["\n".join(_table(title, meters)) for title, meters in OF_THE_TAINTER.items()]
+    parts += [_shared(), _PROCESS, "\n".join(_twins()), "## What labels say\n"]
     parts += ["\n".join(_values(title, values)) for title, values in VALUES.items()]
     return "\n".join(parts)
 
@@ -134,6 +164,14 @@ def _table(title: str, meters: tuple[Meter, ...]) -> Iterator[str]:
         labels = ", ".join(f"`{label}`" for label in it.labels)
         yield f"| `{it.name}` | {it.kind} | {labels} | {it.says} |"
     yield ""
+
+
+def _shared() -> str:
+    names = [f"`{it.name}`" for it in SHARED]
+    return (
+        "Role, policy and cache have the names that they have in a run, and are told apart by the\n"
+        f"job:\n{', '.join(names[:-1])} and\n{names[-1]}.\n"
+    )
 
 
 def _twins() -> Iterator[str]:

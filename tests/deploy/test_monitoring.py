@@ -23,6 +23,7 @@ from tests.running import policy, running
 from tests.serving.readings import Reading, readings
 from tools.operator_rules import SHIPPED, manifest
 
+from .manifests import DEPLOY, documents, pod_of
 from .monitoring import DASHBOARD, MONITORING, Asked, alerts, panels, queries, recorded
 from .promql import read
 
@@ -190,3 +191,19 @@ def test_queries_are_read_as_they_are_meant(
     query = read(expr)
 
     assert (set(query.metrics), set(query.groupings)) == (metrics, groupings)
+
+
+def test_both_components_are_scraped_each_as_a_job_of_its_own() -> None:
+    (monitor,) = documents(MONITORING / "podmonitor.yaml")
+    (chosen,) = monitor["spec"]["selector"]["matchExpressions"]
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+
+    jobs = set()
+    for file in ("kustomize/process/deployment.yaml", "soft-tainter/deployment.yaml"):
+        (workload,) = documents(DEPLOY / file)
+        pod = pod_of(workload)
+        (port,) = pod["spec"]["containers"][0]["ports"]
+        assert port["name"] == endpoint["port"]
+        jobs.add(pod["metadata"]["labels"][monitor["spec"]["jobLabel"]])
+    assert jobs == set(chosen["values"])
+    assert chosen["key"] == monitor["spec"]["jobLabel"]

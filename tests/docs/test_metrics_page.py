@@ -9,11 +9,15 @@ import pytest
 from resettle.cli.main import parser
 from resettle.evict.ledger import Stage
 from resettle.framework.mover import Ending
+from resettle.load.bands import OVER, UNDER, UNKNOWN, WITHIN
+from resettle.loop.rounds import RoundResult
 from resettle.loop.status import Result, Role
+from resettle.serving import tainter_catalogue
 from resettle.serving.catalogue import CATALOGUE
 from resettle.serving.health import ALIVE, READY
 from resettle.serving.meters import Meters
 from resettle.serving.results import AT_ONCE, LIMITED
+from resettle.serving.tainter_meters import TainterMeters, Write
 from tests.deploy.monitoring import MONITORING, alerts
 from tools.metrics_page import PAGE, VALUES, page
 
@@ -32,6 +36,9 @@ def test_the_page_of_metrics_is_what_the_catalogue_says() -> None:
         ("`outcome`", {*Ending}),
         ("`stage`", {*Stage}),
         ("`role`", {*Role}),
+        ("`result` of rounds", {*RoundResult}),
+        ("`outcome` of writes", {*Write}),
+        ("`band`", {UNDER, WITHIN, OVER, UNKNOWN}),
     ],
 )
 def test_every_value_of_a_label_is_explained(heading: str, values: set[str]) -> None:
@@ -39,11 +46,12 @@ def test_every_value_of_a_label_is_explained(heading: str, values: set[str]) -> 
 
 
 def test_every_metric_that_is_exposed_is_on_the_page() -> None:
-    exposed = set(re.findall(r"^# TYPE (\S+)", Meters().text().decode(), re.MULTILINE))
+    text = Meters().text() + TainterMeters().text()
+    exposed = set(re.findall(r"^# TYPE (\S+)", text.decode(), re.MULTILINE))
 
     told = set(re.findall(r"`((?:descheduler|resettle|process)_\w+)`", page()))
     assert exposed <= told
-    assert {it.name for it in CATALOGUE} <= told
+    assert {it.name for it in (*CATALOGUE, *tainter_catalogue.CATALOGUE)} <= told
 
 
 def test_every_alert_has_a_section_that_says_what_to_do() -> None:
@@ -59,8 +67,9 @@ def test_every_check_of_health_is_explained() -> None:
     assert doc("monitoring.md").first_column("Health") == {*ALIVE, *READY}
 
 
-def test_every_flag_of_serving_is_explained() -> None:
-    words = parser().parse_args(["run", "--policy=p"])
+@pytest.mark.parametrize("command", ["run", "soft-tainter"])
+def test_every_flag_of_serving_is_explained(command: str) -> None:
+    words = parser().parse_args([command, "--policy=p"])
     flags = {name.replace("_", "-") for name in vars(words)}
     serving = {it for it in flags if it.startswith("tls-")} - {"tls-curve-preferences"}
     serving |= {"secure-port", "bind-address", "cert-dir", "disable-metrics", "protect-metrics"}

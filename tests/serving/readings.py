@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from resettle.serving.meters import Meters
+from resettle.serving.instruments import Instruments
 
 _LINE = re.compile(r"^(\w+)(?:{(.*)})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -27,7 +27,7 @@ def readings(text: bytes) -> list[Reading]:
     ]
 
 
-def read(meters: Meters, name: str, **labels: str) -> float:
+def read(meters: Instruments, name: str, **labels: str) -> float:
     """The value of all lines with this name and these labels together."""
     found = [it for it in readings(meters.text()) if it.name == name]
     return sum(it.value for it in found if labels.items() <= it.labels.items())

@@ -18,7 +18,8 @@ from resettle.cluster.lease_settings import LeaseSettings
 from resettle.errors import InputError
 from resettle.framework import Plugin
 from resettle.log import Log
-from resettle.serving import Serving, Window
+from resettle.serving import Serving, Window, run_meters
+from resettle.serving.meters import Meters
 from resettle.testing import Fault, HandClock, PocketServer, node, pod
 from tests.running import Stage, policy, running
 
@@ -68,8 +69,9 @@ async def seen(*given: Any, metrics: bool = True, **more: Any) -> AsyncIterator[
     """A run over these objects, with a window."""
     log: list[str] = []
     serving = Serving(port=0, address="127.0.0.1", metrics=metrics)
-    window = Window(serving, NOBODY_THERE, SYSTEM, Log.to(log))
-    more |= {"witnesses": window.witnesses, "onlooker": window.onlooker}
+    window = Window(serving, NOBODY_THERE, SYSTEM, Log.to(log), run_meters)
+    if window.meters:
+        more |= {"witnesses": [window.meters.reported], "onlooker": window.meters}
     async with running(*given, **more) as stage, window.open(stage.runner.status) as port:
         yield Seen(stage, port, log)
 
@@ -259,12 +261,16 @@ def test_a_port_that_is_taken_ends_a_run_unless_serving_is_optional() -> None:
         async with seen(world(pod("a"))) as run:
             there: dict[str, Any] = {"port": run.port, "address": "127.0.0.1"}
             status = run.stage.runner.status
+
+            def window(**more: Any) -> Window[Meters]:
+                serving = Serving(**there, **more)
+                return Window(serving, NOBODY_THERE, SYSTEM, Log.to(log), run_meters)
+
             with pytest.raises(InputError, match="Address already in use"):
-                async with Window(Serving(**there), NOBODY_THERE, SYSTEM, Log.to(log)).open(status):
+                async with window().open(status):
                     pass
             assert log == []
-            optional = Window(Serving(**there, optional=True), NOBODY_THERE, SYSTEM, Log.to(log))
-            async with optional.open(status):
+            async with window(optional=True).open(status):
                 (line,) = log
             assert line.startswith("WARNING nothing is served reason=")
 
@@ -274,8 +280,8 @@ def test_a_port_that_is_taken_ends_a_run_unless_serving_is_optional() -> None:
 def test_without_a_window_nothing_is_served_or_counted() -> None:
     async def story() -> None:
         log: list[str] = []
-        window = Window(None, NOBODY_THERE, SYSTEM, Log.to(log))
-        assert window.witnesses == ()
+        window = Window(None, NOBODY_THERE, SYSTEM, Log.to(log), run_meters)
+        assert window.meters is None
         async with running(world(pod("a"))) as stage, window.open(stage.runner.status) as port:
             assert port == 0
             await stage.cycles(1)

@@ -61,7 +61,8 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     from resettle.cluster.kubeconfig import find_access
     from resettle.framework.registry import default_registry
     from resettle.loop import PolicyFile, Runner
-    from resettle.serving import Window
+    from resettle.loop.onlooker import NOBODY
+    from resettle.serving import Window, run_meters
 
     settings = settings_of(arguments)
     serving = serving_flags.settings(arguments, optional=not settings.interval)
@@ -77,13 +78,14 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     @asynccontextmanager
     async def at_work() -> AsyncIterator[Runner]:
         access = find_access(arguments.kubeconfig, arguments.context)
-        window = Window(serving, access, SYSTEM, log)
-        witnesses: list[Witness] = [*window.witnesses]
+        window = Window(serving, access, SYSTEM, log, run_meters)
+        meters = window.meters
+        witnesses: list[Witness] = [meters.reported] if meters else []
         if scribe:
             witnesses.append(scribe)
         with tracing_flags.spans_of(arguments, log) as spans:
             runner = Runner(
-                settings, access, plugins, SYSTEM, log, witnesses, window.onlooker, spans
+                settings, access, plugins, SYSTEM, log, witnesses, meters or NOBODY, spans
             )
             async with window.open(runner.status):
                 try:

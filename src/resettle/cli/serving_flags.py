@@ -1,4 +1,4 @@
-"""The flags of what is served over HTTPS: the metrics and health of a run, the health of others.
+"""The flags of what is served over HTTPS: metrics and health.
 
 Spelled as those of kubernetes-sigs/descheduler.
 """
@@ -19,16 +19,15 @@ _OLD_VERSIONS = ("VersionTLS10", "VersionTLS11")
 _VERSIONS = (*_OLD_VERSIONS, "VersionTLS12", "VersionTLS13")
 
 
-def add(command: argparse.ArgumentParser, *, port: int = 10258, metrics: bool = True) -> None:
-    """Adds the flags to a command, those about metrics if it has any."""
-    what = "metrics and health" if metrics else "health"
-    group = command.add_argument_group(f"{what}, over HTTPS")
+def add(command: argparse.ArgumentParser, *, port: int = 10258) -> None:
+    """Adds the flags to a command."""
+    group = command.add_argument_group("metrics and health, over HTTPS")
     group.add_argument(
         "--secure-port",
         metavar="PORT",
         type=int,
         default=port,
-        help=f"where {'they are' if metrics else 'it is'} served; 0 serves nothing (%(default)s)",
+        help="where they are served; 0 serves nothing (%(default)s)",
     )
     group.add_argument(
         "--bind-address",
@@ -36,10 +35,13 @@ def add(command: argparse.ArgumentParser, *, port: int = 10258, metrics: bool = 
         default="0.0.0.0",
         help="the address to serve on; %(default)s and :: stand for all (%(default)s)",
     )
-    if metrics:
-        _add_metrics(group)
-    else:
-        group.set_defaults(disable_metrics=True, protect_metrics=False)
+    add_switch(group, "--disable-metrics", "serve health alone")
+    add_switch(
+        group,
+        "--protect-metrics",
+        "give metrics only to those who may `get` /metrics by the API server's word, "
+        "known by their bearer token; health stays open",
+    )
     group.add_argument(
         "--tls-cert-file", metavar="FILE", default="", help="the certificate; read when it changes"
     )
@@ -66,16 +68,6 @@ def add(command: argparse.ArgumentParser, *, port: int = 10258, metrics: bool = 
     )
     group.add_argument(
         "--tls-sni-cert-key", metavar="…", help="not to be had: there is one certificate for all"
-    )
-
-
-def _add_metrics(group: argparse._ArgumentGroup) -> None:
-    add_switch(group, "--disable-metrics", "serve health alone")
-    add_switch(
-        group,
-        "--protect-metrics",
-        "give metrics only to those who may `get` /metrics by the API server's word, "
-        "known by their bearer token; health stays open",
     )
 
 

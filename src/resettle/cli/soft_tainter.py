@@ -43,7 +43,7 @@ exit codes:
   lost; 2 the command was asked wrongly
 """
 PORT = 10261
-"""Where health is served unless told otherwise; next door to the descheduler's."""
+"""Where metrics and health are served unless told otherwise; next door to the descheduler's."""
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -89,7 +89,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add_kubeconfig(access, as_peer=True)
     add_context(access)
     add_lease(command.add_argument_group("leader election"), SOFT_TAINTER)
-    serving_flags.add(command, port=PORT, metrics=False)
+    serving_flags.add(command, port=PORT)
     add_log(command.add_argument_group("the log, on stderr"))
     command.set_defaults(run=run)
 
@@ -104,8 +104,9 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     from resettle.cluster.kubeconfig import find_access
     from resettle.framework.registry import default_registry
     from resettle.loop.policy_file import PolicyFile
+    from resettle.loop.rounds import NOBODY_LOOKS
     from resettle.loop.tainter import Tainter
-    from resettle.serving import Window
+    from resettle.serving import Window, tainter_meters
 
     settings = settings_of(arguments)
     serving = serving_flags.settings(arguments, optional=not settings.interval)
@@ -117,8 +118,10 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     @asynccontextmanager
     async def at_work() -> AsyncIterator[Tainter]:
         access = find_access(arguments.kubeconfig, arguments.context)
-        tainter = Tainter(settings, access, plugins, SYSTEM, log)
-        async with Window(serving, access, SYSTEM, log).open(tainter.status):
+        window = Window(serving, access, SYSTEM, log, tainter_meters)
+        onlooker = window.meters or NOBODY_LOOKS
+        tainter = Tainter(settings, access, plugins, SYSTEM, log, onlooker)
+        async with window.open(tainter.status):
             yield tainter
 
     return run_to_the_end(at_work, log)

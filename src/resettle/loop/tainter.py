@@ -23,7 +23,7 @@ from resettle.cluster.lease_settings import LeaseSettings
 from resettle.cluster.reviews import ensure
 from resettle.cluster.rights import needed_to_taint
 from resettle.controllers.soft_taints.task import Mode, Task, clean_up, task_of
-from resettle.controllers.soft_taints.tending import tend
+from resettle.controllers.soft_taints.tending import Tended, tend
 from resettle.controllers.soft_taints.writing import NodeWriter
 from resettle.errors import ClusterError, ResettleError
 from resettle.framework.plugin import Plugin
@@ -31,6 +31,7 @@ from resettle.load.sources.meters import Meters, measuring
 from resettle.log import Log
 from resettle.loop.leadership import Leadership
 from resettle.loop.policy_file import Loaded, PolicyFile
+from resettle.loop.rounds import NOBODY_LOOKS, LastRound, RoundOnlooker, RoundResult
 from resettle.loop.status import Status
 from resettle.loop.stop import Stop
 from resettle.loop.watching import outdated, watched
@@ -65,11 +66,13 @@ class Tainter:
         plugins: Mapping[str, Plugin],
         clock: Clock,
         log: Log,
+        onlooker: RoundOnlooker = NOBODY_LOOKS,
     ) -> None:
         self._settings = settings
         self._access = access
         self._clock = clock
         self._log = log
+        self._onlooker = onlooker
         self._stop = Stop()
         self._leadership = Leadership(settings.lease, settings.identity, self._stop, clock, log)
         file = settings.policy_file
@@ -152,6 +155,7 @@ class Tainter:
         )
         listed_once, again = False, bool(settings.interval)
         while task is not None and not self._stop:
+            began = self._clock.steady()
             cache = self._cache(client, task)
             try:
                 async with (
@@ -166,8 +170,8 @@ class Tainter:
                 if not listed_once:
                     raise
                 # It went well until other kinds were to be read; it will again.
-                self._failures += 1
                 self._log.error("round failed", reason=str(error), taints="kept as they are")
+                self._ended(began, RoundResult.FAILED)
                 await self._until(self._clock.steady() + self._pause())
 
     def _cache(self, client: Client, task: Task) -> Cache:
@@ -195,18 +199,28 @@ class Tainter:
         return None
 
     async def _round(self, task: Task, cache: Cache, meters: Meters, writer: NodeWriter) -> None:
-        began, well = self._clock.steady(), False
+        began = self._clock.steady()
         if why := outdated(cache):
             self._log.warning("round skipped", reason=why)
+            self._ended(began, RoundResult.SKIPPED)
+            return
+        usage = await meters.measured()
+        taken = cache.snapshot(self._clock.now()).measured(usage)
+        try:
+            tended = await tend(task, taken, writer, partial(self._since, began), self._log)
+        except ResettleError as error:
+            self._log.error("round failed", reason=str(error), taints="kept as they are")
+            self._ended(began, RoundResult.FAILED)
         else:
-            usage = await meters.measured()
-            taken = cache.snapshot(self._clock.now()).measured(usage)
-            try:
-                well = await tend(task, taken, writer, partial(self._since, began), self._log)
-            except ResettleError as error:
-                self._log.error("round failed", reason=str(error), taints="kept as they are")
-        self._failures = 0 if well else self._failures + 1
+            result = RoundResult.DONE if tended.well else RoundResult.INCOMPLETE
+            self._ended(began, result, tended)
+
+    def _ended(self, began: float, result: RoundResult, tended: Tended | None = None) -> None:
+        """Takes note of how a round ended."""
+        self._failures = 0 if result is RoundResult.DONE else self._failures + 1
         self._worked_at = self._clock.steady()
+        last = LastRound(self._clock.now(), self._since(began), result, tended)
+        self._onlooker.round_ended(last)
 
     def _since(self, began: float) -> float:
         return self._clock.steady() - began

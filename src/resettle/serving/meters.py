@@ -6,36 +6,27 @@ looked up when the metrics are fetched.
 
 from __future__ import annotations
 
-import math
 import platform
-
-import prometheus_client as prometheus
 
 from resettle import __version__
 from resettle.cycle import Report
 from resettle.evict.ledger import Entry, Stage
 from resettle.framework.mover import Ending, Outcome
 from resettle.framework.plan import Move, PluginRun
-from resettle.loop.status import LastCycle, Result, Role, Status
+from resettle.loop.status import LastCycle, Result, Status
 from resettle.model.snapshot import Snapshot
 from resettle.serving import catalogue
-from resettle.serving.catalogue import Meter
-from resettle.serving.exposition import as_the_peer
+from resettle.serving.instruments import Instruments
 from resettle.serving.results import AT_ONCE, LIMITED, in_the_end
 from resettle.serving.standing import Standing
 
 
-class Meters:
+class Meters(Instruments):
     """An onlooker of a run who counts; `reported` is the witness of its cycles."""
-
-    def __init__(self) -> None:
-        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.reset()
 
     def reset(self) -> None:
         """Has everything begin at zero again."""
-        self._registry = prometheus.CollectorRegistry()
-        prometheus.ProcessCollector(registry=self._registry)
+        super().reset()
         self._of_the_peer()
         self._of_cycles()
         self._of_plans()
@@ -73,22 +64,6 @@ class Meters:
 
     def _of_how_it_stands(self) -> None:
         self._in_flight = self._gauge(catalogue.IN_FLIGHT)
-        self._cache_age = self._gauge(catalogue.CACHE_AGE)
-        self._cache_synced = self._gauge(catalogue.CACHE_SYNCED)
-        self._role = self._gauge(catalogue.ROLE)
-        self._policy_usable = self._gauge(catalogue.POLICY_USABLE)
-        self._policy_time = self._gauge(catalogue.POLICY_TIME)
-
-    def _counter(self, meter: Meter) -> prometheus.Counter:
-        return prometheus.Counter(meter.name, meter.says, meter.labels, registry=self._registry)
-
-    def _gauge(self, meter: Meter) -> prometheus.Gauge:
-        return prometheus.Gauge(meter.name, meter.says, meter.labels, registry=self._registry)
-
-    def _histogram(self, meter: Meter) -> prometheus.Histogram:
-        return prometheus.Histogram(
-            meter.name, meter.says, meter.labels, registry=self._registry, buckets=meter.buckets
-        )
 
     # -- as it happens --------------------------------------------------------------------------
 
@@ -153,18 +128,9 @@ class Meters:
 
     def look(self, status: Status) -> None:
         """Reads off how it stands."""
-        for role in Role:
-            self._role.labels(role).set(role is status.role)
+        super().look(status)
         for stage in Stage:
             self._in_flight.labels(stage).set(status.in_flight.get(stage, 0))
-        self._cache_synced.set(status.ages is not None)
-        self._cache_age.clear()
-        for kind, age in (status.ages or {}).items():
-            if math.isfinite(age):
-                self._cache_age.labels(kind).set(age)
-        self._policy_usable.set(status.policy_usable)
-        taken_at = status.policy_taken_at
-        self._policy_time.set(taken_at.timestamp() if taken_at else 0.0)
         self._interval.set(status.interval)
         if last := status.last:
             self._last_time.set(last.ended_at.timestamp())
@@ -174,4 +140,4 @@ class Meters:
 
     def text(self) -> bytes:
         """All of it in Prometheus' text format; may be called by another thread."""
-        return as_the_peer(prometheus.generate_latest(self._registry)) + self._standing.text
+        return super().text() + self._standing.text

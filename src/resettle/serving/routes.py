@@ -20,7 +20,7 @@ from resettle.serving.health import ALIVE, READY, Check, told
 from resettle.serving.http import Answer, Request, plain
 
 if TYPE_CHECKING:
-    from resettle.serving.meters import Meters
+    from resettle.serving.instruments import Instruments
 
 METRICS = "/metrics"
 HEALTH: Mapping[str, Mapping[str, Check]] = {"healthz": ALIVE, "livez": ALIVE, "readyz": READY}
@@ -48,7 +48,9 @@ class Open:
 class Routes:
     """Finds the answer to a request; `meters` is None where metrics are off."""
 
-    def __init__(self, status: Callable[[], Status], meters: Meters | None, gate: Gate) -> None:
+    def __init__(
+        self, status: Callable[[], Status], meters: Instruments | None, gate: Gate
+    ) -> None:
         self._status = status
         self._meters = meters
         self._gate = gate
@@ -81,7 +83,7 @@ class Routes:
         )
         return plain(200 if fine else 500, text)
 
-    async def _metrics(self, request: Request, meters: Meters) -> Answer:
+    async def _metrics(self, request: Request, meters: Instruments) -> Answer:
         if request.method == "DELETE":
             meters.reset()
             return plain(200, "metrics reset\n")

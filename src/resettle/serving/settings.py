@@ -1,4 +1,4 @@
-"""What is served, where, and with which certificate, as the flags of `resettle run` say."""
+"""What is served, where, and with which certificate, as the flags say."""
 
 from __future__ import annotations
 

@@ -1,26 +1,25 @@
-"""The window of a run: what it shows of itself, put together from settings.
+"""The window of a component: what it shows of itself, put together from settings.
 
-    window = Window(serving, access, clock, log)
-    runner = Runner(…, witnesses=window.witnesses, onlooker=window.onlooker)
-    async with window.open(runner.status): …
+    window = Window(serving, access, clock, log, tainter_meters)
+    tainter = Tainter(…, onlooker=window.meters or NOBODY_LOOKS)
+    async with window.open(tainter.status): …
 
-A run knows nothing of who looks in: the window asks it how it is doing.
+A component knows nothing of who looks in: the window asks it how it is doing.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from resettle.clock import Clock
 from resettle.cluster.access import Access
 from resettle.cluster.client import Client
 from resettle.cluster.reviews import ensure
 from resettle.cluster.rights import VOUCHING
-from resettle.cycle import Witness
 from resettle.errors import InputError
 from resettle.log import Log
-from resettle.loop.onlooker import NOBODY, Onlooker
 from resettle.loop.status import Status
 from resettle.serving.door import Door, bound
 from resettle.serving.papers import Papers
@@ -28,30 +27,48 @@ from resettle.serving.routes import Gate, Open, Routes
 from resettle.serving.settings import Serving
 from resettle.serving.vouching import Vouching
 
+if TYPE_CHECKING:
+    from resettle.serving.instruments import Instruments
+    from resettle.serving.meters import Meters
+    from resettle.serving.tainter_meters import TainterMeters
 
-class Window:
-    """What there is to see of a run, and the way to see it; `serving` is None for nothing."""
+Kept = TypeVar("Kept", bound="Instruments")
 
-    def __init__(self, serving: Serving | None, access: Access, clock: Clock, log: Log) -> None:
+
+def run_meters() -> Meters:
+    """The metrics of a run; who serves none spares the memory that they take."""
+    from resettle.serving.meters import Meters
+
+    return Meters()
+
+
+def tainter_meters() -> TainterMeters:
+    """The metrics of the soft tainter, likewise."""
+    from resettle.serving.tainter_meters import TainterMeters
+
+    return TainterMeters()
+
+
+class Window(Generic[Kept]):
+    """What there is to see of a component, and the way to see it.
+
+    `serving` is None for nothing. `meters` are those that `made` makes, None where nobody may see
+    them.
+    """
+
+    def __init__(
+        self,
+        serving: Serving | None,
+        access: Access,
+        clock: Clock,
+        log: Log,
+        made: Callable[[], Kept],
+    ) -> None:
         self._serving = serving
         self._access = access
         self._clock = clock
         self._log = log
-        self._meters = None
-        if serving is not None and serving.metrics:
-            from resettle.serving.meters import Meters
-
-            self._meters = Meters()
-
-    @property
-    def onlooker(self) -> Onlooker:
-        """Who is to be told of what happens."""
-        return self._meters or NOBODY
-
-    @property
-    def witnesses(self) -> Sequence[Witness]:
-        """Who is to be shown each cycle."""
-        return (self._meters.reported,) if self._meters else ()
+        self.meters = made() if serving is not None and serving.metrics else None
 
     @asynccontextmanager
     async def open(self, status: Callable[[], Status]) -> AsyncIterator[int]:
@@ -59,7 +76,7 @@ class Window:
         serving = self._serving
         async with Client(self._access, clock=self._clock) as client:
             gate = await self._gate(client)
-            door = self._door(serving, Routes(status, self._meters, gate)) if serving else None
+            door = self._door(serving, Routes(status, self.meters, gate)) if serving else None
             if door is None:
                 yield 0
                 return
@@ -68,7 +85,7 @@ class Window:
 
     async def _gate(self, client: Client) -> Gate:
         """Who may have metrics; raises if we may not ask the API server about them."""
-        if self._serving is None or not self._serving.protected or self._meters is None:
+        if self._serving is None or not self._serving.protected or self.meters is None:
             return Open()
         await ensure(client, VOUCHING)
         return Vouching(client, self._clock, self._log)
@@ -90,6 +107,6 @@ class Window:
             address=serving.address,
             port=door.port,
             certificate=certificate,
-            metrics="off" if self._meters is None else "protected" if serving.protected else "open",
+            metrics="off" if self.meters is None else "protected" if serving.protected else "open",
         )
         return door

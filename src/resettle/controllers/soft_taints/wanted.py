@@ -35,6 +35,8 @@ class Wish(Struct, frozen=True, kw_only=True):
 
     taints: tuple[Taint, ...] = ()
     because: str
+    band: str = ""
+    """The band of the node; empty where it is not among those that are balanced."""
     doubt: str = ""
     """The code of why it only keeps what it has: nobody can say what it should have."""
 
@@ -62,7 +64,8 @@ def wanted_taints(snapshot: Snapshot, bands: Bands, usage: Usage, scheme: Scheme
             return _out_of_scope(node, snapshot, scheme)
         if found.name == UNKNOWN:
             doubt = usage.doubt(node)
-            return _kept(node, scheme, found.says, doubt.code if doubt else "usage-missing")
+            code = doubt.code if doubt else "usage-missing"
+            return _kept(node, scheme, found.says, code, band=UNKNOWN)
         return _wish(found, levels.get(node, 0), bands, scheme)
 
     return {node.name: wish(node) for node in snapshot.fleet}
@@ -74,12 +77,13 @@ def nothing_wanted(snapshot: Snapshot, because: str) -> NodeTaints:
 
 
 def _wish(found: Band, reached: int, bands: Bands, scheme: Scheme) -> Wish:
+    band, because = found.name, found.says
     if reached:
-        return Wish(taints=scheme.over(reached), because=found.says)
-    if found.name == OVER:
-        because = f"{found.says}, but enough others are fuller"
-        return Wish(taints=_calm(bands, scheme), because=because)
-    return Wish(taints=() if found.name == UNDER else _calm(bands, scheme), because=found.says)
+        return Wish(taints=scheme.over(reached), because=because, band=band)
+    if band == OVER:
+        because = f"{because}, but enough others are fuller"
+    calm = () if band == UNDER else _calm(bands, scheme)
+    return Wish(taints=calm, because=because, band=band)
 
 
 def _out_of_scope(node: Node, snapshot: Snapshot, scheme: Scheme) -> Wish:
@@ -93,8 +97,8 @@ def _calm(bands: Bands, scheme: Scheme) -> tuple[Taint, ...]:
     return scheme.appropriate if bands.under else ()
 
 
-def _kept(node: Node, scheme: Scheme, because: str, doubt: str) -> Wish:
-    return Wish(taints=scheme.ours.on(node), because=because, doubt=doubt)
+def _kept(node: Node, scheme: Scheme, because: str, doubt: str, band: str = "") -> Wish:
+    return Wish(taints=scheme.ours.on(node), because=because, band=band, doubt=doubt)
 
 
 def _levels(bands: Bands, scheme: Scheme) -> dict[Node, int]:

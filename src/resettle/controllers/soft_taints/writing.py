@@ -50,6 +50,8 @@ class Outcome(Struct, frozen=True):
     patch: TaintPatch
     ending: Ending
     says: str = ""
+    conflicts: int = 0
+    """How often somebody else wrote the node while it was being written."""
 
 
 class TaintWriter(Protocol):
@@ -103,7 +105,7 @@ class NodeWriter:
 
     async def write(self, patch: TaintPatch) -> Outcome:
         """Reads the node and writes what differs, again if somebody else wrote it in between."""
-        lost = 0
+        lost = conflicts = 0
         try:
             for _ in range(TRIES):
                 try:
@@ -112,19 +114,21 @@ class NodeWriter:
                     # The node itself tells whether it was done.
                     lost += 1
                     if lost == LOST:
-                        return Outcome(patch, Ending.FAILED, str(error))
+                        return Outcome(patch, Ending.FAILED, str(error), conflicts)
+                    continue
+                if ending is None:
+                    conflicts += 1
                     continue
                 if ending is Ending.ALREADY_SO and lost:
                     ending = Ending.WRITTEN
-                if ending is not None:
-                    return Outcome(patch, ending)
+                return Outcome(patch, ending, conflicts=conflicts)
         except ClusterUnreachable as error:
             # The next node would fare no better: the rest waits for the next round.
             raise NotNow(str(error)) from None
         except ClusterError as error:
-            return Outcome(patch, Ending.FAILED, str(error))
+            return Outcome(patch, Ending.FAILED, str(error), conflicts)
         says = f"others wrote the node {TRIES} times while it was being read"
-        return Outcome(patch, Ending.FAILED, says)
+        return Outcome(patch, Ending.FAILED, says, conflicts)
 
     async def _tried(self, patch: TaintPatch) -> Ending | None:
         """How it ended; None if the node has to be read again."""
