@@ -6,16 +6,20 @@ Custom resources stand in for a metrics server: who lists them cannot tell the d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
 
 from tools.control_plane.api import Api, Object
 
 from .room import Room, eventually
+from .running import RULES
 
 GROUP = "metrics.k8s.io"
 PATH = f"/apis/{GROUP}/v1beta1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RIGHTS: Object = {"apiGroups": [GROUP], "resources": ["nodes", "pods"], "verbs": ["list"]}
+RULES_TO_MEASURE = [*RULES, RIGHTS]
+"""What a run may do that goes by what is measured."""
 
 
 def serve(api: Api) -> None:
@@ -50,17 +54,36 @@ def serve(api: Api) -> None:
 
 
 class Figures:
-    """Figures of the nodes and pods of a room; each has the time at which it was told."""
+    """Figures of the nodes and pods of a room; each has the time at which it was told.
+
+    Those of nodes are taken away when the block ends, and those of pods go with their namespace.
+    """
 
     def __init__(self, room: Room) -> None:
         self._room, self._api = room, room.api
         serve(room.api)
 
-    def nodes(self, **cpu: str) -> None:
-        """What nodes use now, by the last part of their names (`n0="6"`); the others use little."""
+    def __enter__(self) -> Figures:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for name in self._room.nodes:
-            amount = cpu.get(name.rpartition("-")[2], "100m")
+            self._api.delete(f"{PATH}/nodes/{name}")
+
+    def nodes(self, *, others: str = "100m", **cpu: str) -> None:
+        """What nodes use now, by the last part of their names (`n0="6"`); `others` is the rest."""
+        for name in self._room.nodes:
+            amount = cpu.get(name.rpartition("-")[2], others)
             self._put(f"{PATH}/nodes", name, {"usage": _usage(amount)})
+
+    def is_from(self, node: str, ago: timedelta) -> None:
+        """Has the figure of a node be that old."""
+        self._api.patch(f"{PATH}/nodes/{node}", {"timestamp": _stamp(ago)}).granted()
 
     def pods(self, cpu: Mapping[str, str] | str) -> None:
         """What pods use now, by name, or all alike."""
@@ -71,18 +94,13 @@ class Figures:
             there = f"{PATH}/namespaces/{self._room.name}/pods"
             self._put(there, name, {"containers": [container]})
 
-    def clear(self) -> None:
-        """Takes the nodes' figures away; those of pods go with their namespace."""
-        for name in self._room.nodes:
-            self._api.delete(f"{PATH}/nodes/{name}")
-
     def _put(self, path: str, name: str, said: Object) -> None:
         kind = "PodMetrics" if path.endswith("/pods") else "NodeMetrics"
         body = {
             "apiVersion": f"{GROUP}/v1beta1",
             "kind": kind,
             "metadata": {"name": name},
-            "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+            "timestamp": _stamp(),
             "window": "15s",
             **said,
         }
@@ -94,3 +112,7 @@ class Figures:
 
 def _usage(cpu: str) -> Object:
     return {"cpu": cpu, "memory": "100Mi"}
+
+
+def _stamp(ago: timedelta = timedelta(0)) -> str:
+    return (datetime.now(UTC) - ago).isoformat().replace("+00:00", "Z")

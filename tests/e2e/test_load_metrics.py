@@ -4,82 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tools.control_plane.api import Api, Object
+from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 
-from .arranging import ALONE, open_all, open_only, workload
-from .figures import RIGHTS, Figures
-from .policies import OURS, PEER, UNLIMITED
+from .arranging import ALONE
+from .figures import RULES_TO_MEASURE, Figures
+from .heat import OFTEN, crowd, cycles, hot_spots, policy
+from .policies import OURS, PEER
 from .room import Room, eventually
-from .running import RULES, Account, Run, settled
-
-OFTEN = ("--descheduling-interval", "300ms", *ALONE)
+from .running import Account, settled
 
 
 @pytest.fixture
 def account(plane: Access, api: Api, tmp_path: Path) -> Iterator[Account]:
     """A ServiceAccount that may also list what is measured."""
-    with Account(plane, api, tmp_path, [*RULES, RIGHTS]) as made:
+    with Account(plane, api, tmp_path, RULES_TO_MEASURE) as made:
         yield made
 
 
 @pytest.fixture
 def figures(room: Room) -> Iterator[Figures]:
-    made = Figures(room)
-    yield made
-    made.clear()
-
-
-def policy(room: Room, plugin: str, version: str = OURS, **args: Any) -> Object:
-    """One plugin over the nodes of the room; each of them has 8 cpu."""
-    ours = version == OURS
-    guard = {"minPodAge": "0s"} if ours else {}
-    return {
-        "apiVersion": version,
-        "kind": "DeschedulerPolicy",
-        "nodeSelector": f"room={room.name}",
-        "metricsProviders": [{"source": "KubernetesMetrics"}],
-        **(UNLIMITED if ours else {}),
-        "profiles": [
-            {
-                "name": "main",
-                "pluginConfig": [
-                    {"name": plugin, "args": args},
-                    {"name": "DefaultEvictor", "args": guard},
-                ],
-                "plugins": {"balance": {"enabled": [plugin]}},
-            }
-        ],
-    }
-
-
-def crowd(room: Room, pods: int = 4) -> str:
-    """The first node of the room, on which these pods are; the others are empty."""
-    open_only(room, room.nodes[0])
-    workload(room, "app", pods)
-    open_all(room)
-    return room.nodes[0]
-
-
-def hot_spots(room: Room, times: int = 1, **more: Any) -> Object:
-    condition = {"consecutiveAbnormalities": times, "consecutiveNormalities": 1, "cooldown": "30s"}
-    return policy(
-        room,
-        "LowNodeLoad",
-        lowThresholds={"cpu": 20},
-        highThresholds={"cpu": 60},
-        anomalyCondition=condition,
-        **more,
-    )
-
-
-def cycles(run: Run, count: int = 2) -> None:
-    """Returns once so many whole cycles have gone by."""
-    run.awaits_more("cycle done", count + 1)
+    with Figures(room) as made:
+        yield made
 
 
 # -- LowNodeUtilization ---------------------------------------------------------------------------
