@@ -1,4 +1,4 @@
-"""Writes the roles that `deploy/` ships, as `resettle rbac` prints them.
+"""Writes the roles and the guard that `deploy/` ships, as `resettle rbac` prints them.
 
     python -m tools.shipped_roles        (or `make roles`)
 
@@ -26,9 +26,10 @@ SHIPPED = {
     "kustomize/job/rbac.yaml": _POLICY,
     "helm/resettle/files/rights.yaml": ("-o", "helm"),
     "soft-tainter/rbac.yaml": (
-        *("--component", "soft-tainter", "--name", "resettle-soft-tainter", "--leader-elect"),
+        *("--component", "soft-tainter", "--leader-elect"),
         *("--leader-elect-resource-namespace", "resettle"),
     ),
+    "helm/resettle/files/soft-tainter.yaml": ("--component", "soft-tainter"),
 }
 """Each file under `deploy/`, and what the command is told for it."""
 

@@ -126,6 +126,92 @@ def test_without_a_policy_any_policy_will_do(tmp_path: Path) -> None:
     assert granted > {"csinodes", "priorityclasses", "pods/eviction"}
 
 
+# -- the soft tainter and its guard --------------------------------------------------------------
+
+TAINTING = """\
+apiVersion: resettle/v1
+kind: DeschedulerPolicy
+softTaints: {prefix: example.com}
+profiles:
+  - name: relieve
+    pluginConfig:
+      - name: LowNodeUtilization
+        args: {thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}
+    plugins: {balance: {enabled: [LowNodeUtilization]}}
+"""
+USUAL = "nodeutilization.descheduler.kubernetes.io', 'nodeutilization.descheduler.openshift.io"
+
+
+def tainters(folder: Path, *words: str) -> list[dict[str, Any]]:
+    """The objects that the command prints for the soft tainter."""
+    (folder / "policy.yaml").write_text(TAINTING)
+    done = resettle("rbac", "--component", "soft-tainter", *words, cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    return list(yaml.safe_load_all(done.out))
+
+
+def expression(guard: dict[str, Any], part: str, name: str) -> str:
+    (found,) = (it["expression"] for it in guard["spec"][part] if it["name"] == name)
+    return str(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "prefixes"),
+    [
+        pytest.param([], f"['{USUAL}']", id="for any policy"),
+        pytest.param(["--policy", "policy.yaml"], f"['example.com', '{USUAL}']", id="for this one"),
+    ],
+)
+def test_the_guard_knows_the_prefix_of_the_policy(
+    words: list[str], prefixes: str, tmp_path: Path
+) -> None:
+    guard, binding, *_ = tainters(tmp_path, *words)
+
+    assert expression(guard, "variables", "prefixes") == prefixes
+    assert guard["spec"]["failurePolicy"] == "Fail"
+    assert "paramKind" not in guard["spec"], "a parameter that is missing would deny everybody"
+    assert binding["spec"] == {
+        "policyName": guard["metadata"]["name"],
+        "validationActions": ["Deny"],
+    }
+
+
+def test_the_guard_is_about_the_account_that_is_granted_the_roles(tmp_path: Path) -> None:
+    names = ("--name", "marks", "--namespace", "ops", "--service-account", "painter")
+    guard, binding, account, role, granted = tainters(tmp_path, *names)
+
+    asked = expression(guard, "matchConditions", "soft-tainter")
+    assert asked == "request.userInfo.username == 'system:serviceaccount:ops:painter'"
+    assert account["metadata"]["name"] == granted["subjects"][0]["name"] == "painter"
+    assert {it["metadata"]["name"] for it in (guard, binding, role, granted)} == {"marks"}
+
+
+def test_the_soft_tainter_never_has_the_names_of_the_descheduler(tmp_path: Path) -> None:
+    """Applied after the other they would replace its roles."""
+    assert {it["metadata"]["name"] for it in tainters(tmp_path)} == {"resettle-soft-tainter"}
+
+
+def test_where_there_is_no_such_admission_the_guard_can_be_left_out(tmp_path: Path) -> None:
+    kinds = [it["kind"] for it in tainters(tmp_path, "--without-guard")]
+
+    assert kinds == ["ServiceAccount", "ClusterRole", "ClusterRoleBinding"]
+    assert len(tainters(tmp_path)) == len(kinds) + 2
+
+
+def test_values_for_the_chart_are_those_of_its_tainter(tmp_path: Path) -> None:
+    given = ("--policy", "policy.yaml")
+    role = tainters(tmp_path, *given)[3]
+
+    (values,) = tainters(tmp_path, *given, "-o", "helm")
+    assert values == {"softTainter": {"rules": role["rules"]}}
+
+
+def test_a_program_gets_the_guard_too(tmp_path: Path) -> None:
+    (listed,) = tainters(tmp_path, "-o", "json")
+
+    assert listed["items"] == tainters(tmp_path)
+
+
 def test_nobody_is_asked(tmp_path: Path) -> None:
     with PocketServer() as pocket:
         config = pocket.kubeconfig(tmp_path / "config")

@@ -13,8 +13,7 @@ from .manifests import DEPLOY, Object, documents, pod_of
 
 FOLDER = DEPLOY / "soft-tainter"
 (DEPLOYMENT,) = documents(FOLDER / "deployment.yaml")
-GUARD, BINDING = documents(FOLDER / "guard.yaml")
-ROLES = documents(FOLDER / "rbac.yaml")
+GUARD, BINDING, *ROLES = documents(FOLDER / "rbac.yaml")
 POD: Object = pod_of(DEPLOYMENT)["spec"]
 (CONTAINER,) = POD["containers"]
 

@@ -36,7 +36,7 @@ NEEDS: Counter[tuple[str, str]] = Counter(
         ("docs/movers.md", "kubectl, and a run that has just evicted pods"): 1,
         ("docs/plans.md", "kubectl"): 1,
         ("docs/run.md", "kubectl, and a run at work on this machine"): 1,
-        ("docs/soft-taints.md", "kubectl, and a clone of this repository"): 1,
+        ("docs/soft-taints.md", "kubectl, and a clone of this repository"): 2,
         ("docs/testing.md", "kubectl, and such a server with its kubeconfig in `config`"): 1,
         ("docs/troubleshooting.md", "kubectl"): 1,
     }

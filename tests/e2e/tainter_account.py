@@ -43,10 +43,8 @@ class TainterAccount:
 
     def __enter__(self) -> TainterAccount:
         self._make("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        for it in self._shipped("rbac.yaml"):
-            self._make(self._home(it), it)
-        if self._guarded:
-            for it in self._shipped("guard.yaml"):
+        for it in self._shipped():
+            if self._guarded or not it["kind"].startswith("ValidatingAdmission"):
                 self._make(self._home(it), it)
         path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{self.name}/token"
         given = self._api.post(path, {"spec": {"expirationSeconds": 7200}}).granted()
@@ -123,9 +121,9 @@ class TainterAccount:
         ]
         return [name for name in names if name not in self._pardoned]
 
-    def _shipped(self, name: str) -> list[Object]:
-        """The objects of a file, under names of this test's own."""
-        text = (SHIPPED / name).read_text(encoding="utf-8")
+    def _shipped(self) -> list[Object]:
+        """Account, roles and guard, under names of this test's own."""
+        text = (SHIPPED / "rbac.yaml").read_text(encoding="utf-8")
         for before, after in (
             (NAME, self.name),
             ("namespace: resettle\n", f"namespace: {self.namespace}\n"),

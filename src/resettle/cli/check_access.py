@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     from resettle.cluster.kubeconfig import find_access
     from resettle.cluster.reviews import reviewed
 
-    rights = needed_rights(arguments)
+    rights = needed_rights(arguments, named_policy(arguments))
     access = find_access(arguments.kubeconfig, arguments.context)
 
     async def ask() -> tuple[Review, ...]:
@@ -106,14 +106,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(review.allowed for review in reviews) else 1
 
 
-def needed_rights(arguments: argparse.Namespace) -> Sequence[Right]:
+def needed_rights(arguments: argparse.Namespace, policy: Policy | None) -> Sequence[Right]:
     """What it takes to run as the flags say."""
     from resettle.cluster.rights import VOUCHING
 
-    return (*_of_policy(arguments), *(VOUCHING if arguments.protect_metrics else ()))
+    return (*_of_policy(arguments, policy), *(VOUCHING if arguments.protect_metrics else ()))
 
 
-def _of_policy(arguments: argparse.Namespace) -> Sequence[Right]:
+def _of_policy(arguments: argparse.Namespace, policy: Policy | None) -> Sequence[Right]:
     """What the policy takes; what any policy can take if none is named."""
     from resettle.cluster.lease_settings import LeaseSettings
     from resettle.cluster.rights import needed, needed_by_any
@@ -127,7 +127,6 @@ def _of_policy(arguments: argparse.Namespace) -> Sequence[Right]:
         namespace=arguments.leader_elect_resource_namespace,
     )
     lease = chosen.checked() if arguments.leader_elect else None
-    policy = None if arguments.policy is None else _read(arguments, plugins)
     if arguments.component == "soft-tainter":
         return _needed_to_taint(policy, plugins, lease)
     if policy is None:
@@ -136,15 +135,19 @@ def _of_policy(arguments: argparse.Namespace) -> Sequence[Right]:
     return needed(assembled(policy, plugins), kinds, dry_run=arguments.dry_run, lease=lease)
 
 
-def _read(arguments: argparse.Namespace, plugins: Mapping[str, Plugin]) -> Policy:
+def named_policy(arguments: argparse.Namespace) -> Policy | None:
+    """The policy that the flags name, if they name one."""
     from resettle.cli.policy import print_warnings
+    from resettle.framework.registry import default_registry
     from resettle.policy.load import load_policy
     from resettle.texts import read_text, shown_name
 
+    if arguments.policy is None:
+        return None
     policy = load_policy(
         read_text(arguments.policy),
         name=shown_name(arguments.policy),
-        plugins=plugins,
+        plugins=default_registry(),
         forgiving=arguments.forgiving,
     )
     print_warnings(policy.warnings)

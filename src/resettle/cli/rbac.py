@@ -1,20 +1,31 @@
-"""`resettle rbac`: the manifest of a service account that may do just what a policy takes."""
+"""`resettle rbac`: the manifest of a service account that may do just what a policy takes.
+
+The soft tainter's comes with its guard, for rights on nodes alone would grant too much.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from resettle.cli.check_access import add_needs, needed_rights
+from resettle.cli.check_access import add_needs, named_policy, needed_rights
+from resettle.cli.flags import add_switch
+
+if TYPE_CHECKING:
+    from resettle.cluster.roles import Names
+    from resettle.policy.document import Policy
 
 Object = dict[str, Any]
+_NAMES = {"descheduler": "resettle", "soft-tainter": "resettle-soft-tainter"}
+"""Of the roles and bindings of each component, unless told otherwise."""
 
 _EXAMPLE = """\
 examples:
   $ resettle rbac --policy policy.yaml --leader-elect > rbac.yaml
   $ resettle rbac --policy policy.yaml --dry-run | kubectl apply -f -
   $ resettle rbac --policy policy.yaml -o helm > rights.yaml
+  $ resettle rbac --policy policy.yaml --component soft-tainter --leader-elect > rbac.yaml
   $ resettle rbac --namespace kube-system --name descheduler --service-account descheduler-sa
 
 exit codes:
@@ -38,7 +49,9 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         required=False,
     )
     command.add_argument(
-        "--name", default="resettle", help="of the roles and bindings (%(default)s)"
+        "--name",
+        default="",
+        help="of the roles and bindings (resettle; resettle-soft-tainter for that component)",
     )
     command.add_argument(
         "--namespace", default="resettle", help="of the service account (%(default)s)"
@@ -48,6 +61,11 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="NAME",
         default="",
         help="the service account (default: the name of the roles)",
+    )
+    add_switch(
+        command,
+        "--without-guard",
+        "print no admission policy for the soft tainter, which takes Kubernetes 1.30",
     )
     command.add_argument(
         "-o",
@@ -64,17 +82,45 @@ def run(arguments: argparse.Namespace) -> int:
     from resettle.cluster.roles import Names, manifest
 
     names = Names(
-        name=arguments.name, namespace=arguments.namespace, account=arguments.service_account
-    )
-    objects = manifest(needed_rights(arguments), names.checked())
-    print(_SHAPES[arguments.output](objects), end="")
+        name=arguments.name or _NAMES[arguments.component],
+        namespace=arguments.namespace,
+        account=arguments.service_account,
+    ).checked()
+    policy = named_policy(arguments)
+    granted = manifest(needed_rights(arguments, policy), names)
+    match arguments.output:
+        case "helm":
+            print(_as_values(granted, arguments.component), end="")
+        case "json":
+            print(_as_json([*_guard(arguments, policy, names), *granted]), end="")
+        case _:
+            print(_as_yaml([*_guard(arguments, policy, names), *granted]), end="")
     return 0
+
+
+def _guard(arguments: argparse.Namespace, policy: Policy | None, names: Names) -> list[Object]:
+    """The guard, before what it guards: nobody writes nodes before it stands."""
+    from resettle.controllers.soft_taints.guard import guard, prefixes_of
+
+    if arguments.component != "soft-tainter" or arguments.without_guard:
+        return []
+    return guard(names, prefixes_of(policy.soft_taints if policy else None))
 
 
 def _as_yaml(objects: list[Object]) -> str:
     import yaml
 
-    texts = [yaml.safe_dump(it, sort_keys=False, default_flow_style=None) for it in objects]
+    class Readable(yaml.SafeDumper):
+        """Writes what has several lines, or quotes of its own, as it is."""
+
+    def text(dumper: yaml.SafeDumper, said: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in said or "'" in said else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", said, style=style)
+
+    Readable.add_representer(str, text)
+    texts = [
+        yaml.dump(it, Dumper=Readable, sort_keys=False, default_flow_style=None) for it in objects
+    ]
     return "---\n".join(texts)
 
 
@@ -82,10 +128,9 @@ def _as_json(objects: list[Object]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2) + "\n"
 
 
-def _as_values(objects: list[Object]) -> str:
-    """What holds everywhere; names, and the Role of the lease, are the chart's own."""
-    (role,) = (it for it in objects if it["kind"] == "ClusterRole")
+def _as_values(granted: list[Object], component: str) -> str:
+    """What holds everywhere; names, guard, and the Role of the lease, are the chart's own."""
+    (role,) = (it for it in granted if it["kind"] == "ClusterRole")
+    if component == "soft-tainter":
+        return _as_yaml([{"softTainter": {"rules": role["rules"]}}])
     return _as_yaml([{"rbac": {"rules": role["rules"]}}])
-
-
-_SHAPES = {"yaml": _as_yaml, "json": _as_json, "helm": _as_values}

@@ -23,7 +23,9 @@ from resettle.policy.soft_taints import PREFIXES, SoftTaints
 
 OVER = "overutilized"
 APPROPRIATE = "appropriate"
-_NAMES = re.compile(rf"{APPROPRIATE}|{OVER}(-[1-9][0-9]?)?")
+NAMES = rf"{APPROPRIATE}|{OVER}(-[1-9][0-9]?)?"
+"""What can stand behind the `/` of a key of ours."""
+_NAME = re.compile(NAMES)
 
 
 class Ours(Struct, frozen=True):
@@ -37,7 +39,7 @@ class Ours(Struct, frozen=True):
         return (
             effect == PREFER_NO_SCHEDULE
             and domain in self.prefixes
-            and _NAMES.fullmatch(name) is not None
+            and _NAME.fullmatch(name) is not None
         )
 
     def on(self, node: Node) -> tuple[Taint, ...]:

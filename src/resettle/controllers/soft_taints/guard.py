@@ -1,0 +1,100 @@
+"""The guard: an admission policy that takes back what the right to write nodes grants too much.
+
+Kubernetes grants the writing of a node as a whole. With the guard the tainter's account changes
+nothing of it but taints with one of the prefixes, one of our names, and the effect
+`PreferNoSchedule`. Everybody else is unaffected.
+
+The prefixes stand in the policy itself. A parameter resource could hold them as well, but where it
+is missing the API server denies before it asks whom the policy is about: no kubelet could write its
+node.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from resettle.cluster.roles import LABELS, Names
+from resettle.controllers.soft_taints.scheme import EVERYWHERE, NAMES
+from resettle.policy.soft_taints import SoftTaints
+
+Object = dict[str, Any]
+_API = "admissionregistration.k8s.io/v1"
+_OTHERS = """\
+{object}.spec.?taints.orValue([]).filter(t, !(
+  t.effect == 'PreferNoSchedule' && t.key.matches(variables.names)
+  && variables.prefixes.exists(p, t.key.startsWith(p + '/'))))"""
+# The server itself writes these three with every change.
+_BY_THE_SERVER = "['resourceVersion', 'generation', 'managedFields']"
+_SAME_METADATA = """\
+oldObject.metadata.all(k, k in variables.byTheServer
+  || (k in object.metadata && object.metadata[k] == oldObject.metadata[k]))
+&& object.metadata.all(k, k in variables.byTheServer || k in oldObject.metadata)"""
+_SAME_SPEC = """\
+oldObject.spec.all(k, k == 'taints'
+  || (k in object.spec && object.spec[k] == oldObject.spec[k]))
+&& object.spec.all(k, k == 'taints' || k in oldObject.spec)"""
+# Whole lists, in order: none added, removed, swapped or changed, be it only its time.
+_SAME_OTHERS = "variables.othersAfter == variables.othersBefore"
+
+
+def prefixes_of(settings: SoftTaints | None) -> list[str]:
+    """The prefixes that the tainter writes by a policy, and those that it cleans up by any."""
+    own = [settings.domain] if settings else []
+    return sorted(EVERYWHERE.also(own).prefixes)
+
+
+def guard(names: Names, prefixes: Iterable[str]) -> list[Object]:
+    """The admission policy for the account, and the binding that puts it in force."""
+    user = f"system:serviceaccount:{names.namespace}:{names.account or names.name}"
+    nodes = {
+        "apiGroups": [""],
+        "apiVersions": ["*"],
+        "operations": ["UPDATE"],
+        "resources": ["nodes"],
+    }
+    variables = {
+        "prefixes": _listed(prefixes),
+        "names": f"'^[^/]+/({NAMES})$'",
+        "othersBefore": _OTHERS.format(object="oldObject"),
+        "othersAfter": _OTHERS.format(object="object"),
+        "byTheServer": _BY_THE_SERVER,
+        "who": "string(request.userInfo.username)",
+    }
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [nodes]},
+        "matchConditions": [
+            {"name": "soft-tainter", "expression": f"request.userInfo.username == '{user}'"}
+        ],
+        "variables": [{"name": name, "expression": it} for name, it in variables.items()],
+        "validations": [
+            _held(_SAME_METADATA, "may change no metadata of a node"),
+            _held(_SAME_SPEC, "may change nothing of the spec of a node but taints"),
+            _held(_SAME_OTHERS, "may change no taints of a node but its own soft ones"),
+        ],
+    }
+    binding = {"policyName": names.name, "validationActions": ["Deny"]}
+    return [
+        _object("ValidatingAdmissionPolicy", names, spec),
+        _object("ValidatingAdmissionPolicyBinding", names, binding),
+    ]
+
+
+def _object(kind: str, names: Names, spec: Object) -> Object:
+    meta = {"name": names.name, "labels": LABELS}
+    return {"apiVersion": _API, "kind": kind, "metadata": meta, "spec": spec}
+
+
+def _held(expression: str, otherwise: str) -> Object:
+    """What must hold, and what is said to whoever would break it."""
+    return {
+        "expression": expression,
+        "messageExpression": f"variables.who + ' {otherwise}'",
+        "reason": "Forbidden",
+    }
+
+
+def _listed(words: Iterable[str]) -> str:
+    return json.dumps(list(words)).replace('"', "'")
