@@ -72,6 +72,8 @@ def test_each_value_has_a_default_and_a_place_in_the_schema() -> None:
             id="a policy of no version",
         ),
         pytest.param({"replicas": -1}, "$.replicas", id="less than none"),
+        pytest.param({"softTainter": {"every": "1m"}}, "$.softTainter", id="of the tainter"),
+        pytest.param({"softTainter": {"prefix": "a/b"}}, "$.softTainter.prefix", id="no domain"),
     ],
 )
 def test_a_mistake_in_the_values_is_found(values: dict[str, Any], at: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import yaml
 from msgspec import structs
 
 from resettle.cli.main import parser
@@ -14,6 +15,7 @@ from resettle.controllers.soft_taints.task import Mode, task_of
 from resettle.framework import default_registry, load_policy
 from resettle.framework.descheduler import assembled
 from resettle.policy.soft_taints import SoftTaints
+from tests.deploy.values import CHART, read
 
 from .page import doc
 from .reference import DOCS, ROOT
@@ -34,6 +36,15 @@ def test_every_key_of_the_section_is_listed_with_its_default() -> None:
     assert rows["releaseMargin"] == f"{unsaid.release_margin:g}"
     assert rows["prefix"].startswith(f"`{unsaid.domain}`")
     assert rows["prefix"].endswith(f"`{SoftTaints(style='OpenShift').domain}`")
+
+
+def test_every_value_of_the_chart_is_listed_with_its_default() -> None:
+    rows = {row[0].strip("`"): row[1].strip("`") for row in doc(PAGE).table("With Helm")}
+    unsaid = read(CHART / "values.yaml")["softTainter"]
+
+    assert set(rows) == set(unsaid)
+    for name in set(rows) - {"resources"}:
+        assert yaml.safe_load(rows[name] or "''") == unsaid[name], name
 
 
 def test_every_flag_that_is_listed_exists() -> None:

@@ -23,9 +23,16 @@ def kinds(found: list[Object]) -> set[str]:
     return {it["kind"] for it in found}
 
 
+def of_the_tainter(it: Object) -> bool:
+    """Whether the object is there for the soft tainter alone."""
+    return bool(it["metadata"]["labels"]["app.kubernetes.io/name"] == "resettle-soft-tainter")
+
+
 def told(found: list[Object]) -> Any:
-    """The command line of the pod, as it is understood."""
-    workload = next(it for it in found if it["kind"] in ("Deployment", "CronJob"))
+    """The command line of the descheduler's pod, as it is understood."""
+    (workload,) = (
+        it for it in found if it["kind"] in ("Deployment", "CronJob") and not of_the_tainter(it)
+    )
     (container,) = pod_of(workload)["spec"]["containers"]
     return parser().parse_args(["run", *container["args"]])
 
@@ -44,10 +51,12 @@ def test_the_command_line_knows_every_flag(file: Path, terminal: Terminal) -> No
 def test_every_object_carries_the_labels_by_which_it_is_found(
     file: Path, terminal: Terminal
 ) -> None:
-    labels = {"app.kubernetes.io/name": "resettle", "app.kubernetes.io/instance": "resettle"}
+    names = {"resettle", "resettle-soft-tainter"}
 
     for it in terminal.rendered("-f", file):
-        assert labels.items() <= it["metadata"]["labels"].items(), it["kind"]
+        labels = it["metadata"]["labels"]
+        assert labels["app.kubernetes.io/instance"] == "resettle", it["kind"]
+        assert labels["app.kubernetes.io/name"] in names, it["kind"]
 
 
 # -- what it may do ------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from tools.control_plane.api import Answer, Api, Object
 from tools.control_plane.papers import ADMIN
 from tools.control_plane.plane import Access
 
+from .marking import fill, policy, written
 from .room import Room, eventually
 from .tainter_account import TainterAccount
 
@@ -174,6 +175,19 @@ def test_neither_status_nor_the_node_itself_is_its_to_touch(node: Node) -> None:
     assert node.tainter.patch(f"{node.path}/status", {"status": {"phase": "Gone"}}).status == 403
     assert node.tainter.delete(node.path).status == 403
     assert node.tainter.post("/api/v1/nodes", {"metadata": {"name": "new"}}).status == 403
+
+
+def test_a_prefix_that_the_guard_does_not_know_is_denied_and_told(
+    tainter: TainterAccount, room: Room
+) -> None:
+    fill(room, room.nodes[0], 90)
+
+    with tainter.run(policy(room, softTaints={"prefix": "example.com"}), "--once") as run:
+        assert run.ended() == 1, run.story
+
+    (said,) = run.told("not tainted")
+    assert "may change no taints of a node but its own soft ones" in said["reason"]
+    assert written(room.api, room.nodes[0]) == []
 
 
 # -- everybody else ------------------------------------------------------------------------------

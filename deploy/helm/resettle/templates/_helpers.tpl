@@ -24,6 +24,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "resettle.labels" -}}
 {{ include "resettle.selector" . }}
+{{ include "resettle.described" . }}
+{{- end -}}
+
+{{/* Labels by which nothing is selected. */}}
+{{- define "resettle.described" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -64,18 +69,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.leaderElection.resourceNamespace | default (include "resettle.namespace" .) -}}
 {{- end -}}
 
-{{/* The policy, as the ConfigMap holds it. */}}
+{{/* The policy, as the ConfigMap holds it, with what it says to the soft tainter. */}}
 {{- define "resettle.policy" -}}
+{{- $marks := include "resettle.tainter.marks" . | fromYaml -}}
 {{- if empty .Values.deschedulerPolicy -}}
 {{ .Files.Get "files/policy.yaml" }}
+{{- with $marks }}
+{{ toYaml . }}
+{{- end }}
 {{- else -}}
 {{- $head := dict "apiVersion" .Values.deschedulerPolicyAPIVersion "kind" "DeschedulerPolicy" -}}
-{{ merge (deepCopy .Values.deschedulerPolicy) $head | toYaml }}
+{{ merge (deepCopy .Values.deschedulerPolicy) $head $marks | toYaml }}
 {{- end }}
 {{- end -}}
 
-{{/* Rules of the ClusterRole as {"rules": […]}; in a dry run those that read. Who asks for metrics may have
-to be looked up. */}}
+{{/* Rules of the ClusterRole as {"rules": […]}; in a dry run those that read. */}}
 {{- define "resettle.rules" -}}
 {{- $shipped := .Files.Get "files/rights.yaml" | fromYaml -}}
 {{- $rules := .Values.rbac.rules | default $shipped.rbac.rules -}}
@@ -86,7 +94,13 @@ to be looked up. */}}
 {{- $granted = append $granted . -}}
 {{- end -}}
 {{- end -}}
-{{- if include "resettle.switch" (dict "options" .Values.cmdOptions "name" "protect-metrics") -}}
+{{- include "resettle.granted" (dict "rules" $granted "options" .Values.cmdOptions) -}}
+{{- end -}}
+
+{{/* The same rules; who asks for metrics may have to be looked up. */}}
+{{- define "resettle.granted" -}}
+{{- $granted := .rules -}}
+{{- if include "resettle.switch" (dict "options" .options "name" "protect-metrics") -}}
 {{- range $group, $kind := dict "authentication.k8s.io" "tokenreviews" "authorization.k8s.io" "subjectaccessreviews" -}}
 {{- $review := dict "apiGroups" (list $group) "resources" (list $kind) "verbs" (list "create") -}}
 {{- if not (has $review $granted) -}}

@@ -16,16 +16,39 @@
 {{- if and (include "resettle.dryRun" .) (not (hasKey .Values.cmdOptions "dry-run")) }}
 - --dry-run
 {{- end }}
-{{- range $flag, $value := .Values.cmdOptions }}
+{{- include "resettle.flags" .Values.cmdOptions }}
+{{- end -}}
+
+{{/* Flags as they are given. */}}
+{{- define "resettle.flags" -}}
+{{- range $flag, $value := . }}
 - {{ ternary (printf "--%s" $flag) (printf "--%s=%v" $flag $value) (kindIs "invalid" $value) | quote }}
 {{- end }}
 {{- end -}}
 
 {{/* The pod of both forms; `restartPolicy` and the readiness probe are the form's own. */}}
 {{- define "resettle.pod" -}}
+{{- $process := eq .Values.kind "Deployment" -}}
+{{- $own := dict "top" . "restartPolicy" (ternary "Always" "Never" $process) -}}
+{{- $_ := set $own "labels" (include "resettle.labels" .) -}}
+{{- $_ := set $own "account" (include "resettle.account" .) -}}
+{{- $_ := set $own "args" (include "resettle.args" .) -}}
+{{- range $key := list "command" "ports" "livenessProbe" "resources" "affinity" "topologySpreadConstraints" "initContainers" -}}
+{{- $_ := set $own $key (get $.Values $key) -}}
+{{- end -}}
+{{- if $process -}}
+{{- $_ := set $own "readinessProbe" .Values.readinessProbe -}}
+{{- end -}}
+{{- include "resettle.anyPod" $own -}}
+{{- end -}}
+
+{{/* A pod of this release: what is its own, and what is for all of them. */}}
+{{- define "resettle.anyPod" -}}
+{{- $own := . -}}
+{{- with .top -}}
 metadata:
   labels:
-    {{- include "resettle.labels" . | nindent 4 }}
+    {{- $own.labels | nindent 4 }}
     {{- with .Values.podLabels }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -34,14 +57,20 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  restartPolicy: {{ ternary "Always" "Never" (eq .Values.kind "Deployment") }}
-  serviceAccountName: {{ include "resettle.account" . }}
+  restartPolicy: {{ $own.restartPolicy }}
+  serviceAccountName: {{ $own.account }}
   automountServiceAccountToken: {{ .Values.automountServiceAccountToken }}
   {{- with .Values.priorityClassName }}
   priorityClassName: {{ . }}
   {{- end }}
-  {{- range $key := list "imagePullSecrets" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" "dnsConfig" "initContainers" }}
-  {{- with get $.Values $key }}
+  {{- range $key := list "imagePullSecrets" "nodeSelector" "tolerations" "dnsConfig" }}
+  {{- with get $own.top.Values $key }}
+  {{ $key }}:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+  {{- range $key := list "affinity" "topologySpreadConstraints" "initContainers" }}
+  {{- with get $own $key }}
   {{ $key }}:
     {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -55,25 +84,17 @@ spec:
       image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
       imagePullPolicy: {{ .Values.image.pullPolicy }}
       command:
-        {{- toYaml .Values.command | nindent 8 }}
+        {{- toYaml $own.command | nindent 8 }}
       args:
-        {{- include "resettle.args" . | nindent 8 }}
-      {{- with .Values.ports }}
-      ports:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with .Values.livenessProbe }}
-      livenessProbe:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- if eq .Values.kind "Deployment" }}
-      {{- with .Values.readinessProbe }}
-      readinessProbe:
+        {{- $own.args | nindent 8 }}
+      {{- range $key := list "ports" "livenessProbe" "readinessProbe" }}
+      {{- with get $own $key }}
+      {{ $key }}:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       {{- end }}
       resources:
-        {{- toYaml .Values.resources | nindent 8 }}
+        {{- toYaml $own.resources | nindent 8 }}
       {{- with .Values.securityContext }}
       securityContext:
         {{- toYaml . | nindent 8 }}
@@ -92,4 +113,5 @@ spec:
     {{- with .Values.extraServiceAccountVolumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+{{- end -}}
 {{- end -}}
