@@ -93,12 +93,6 @@ VALUES: Mapping[str, Mapping[str, str]] = {
         "skipped": "what is known of the cluster is too old",
         "failed": "nothing was measured, or nothing could be read; taints stay as they are",
     },
-    "`band`": {
-        "under": "every resource at or below its threshold; a cordoned node never is",
-        "within": "neither under nor over",
-        "over": "one resource above its target",
-        "unknown": "nobody can say; it keeps the taints that it has",
-    },
     "`taint`": {
         "overutilized": "over, with both styles; the first level",
         "overutilized-2": "the second level, and so on up to the tenth",
