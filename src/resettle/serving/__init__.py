@@ -1,6 +1,6 @@
 """What others watch a component by: metrics and health, over HTTPS."""
 
 from resettle.serving.settings import Serving, Tls
-from resettle.serving.window import Window, run_meters, tainter_meters
+from resettle.serving.window import Window, meters_of_run, meters_of_tainter
 
-__all__ = ["Serving", "Tls", "Window", "run_meters", "tainter_meters"]
+__all__ = ["Serving", "Tls", "Window", "meters_of_run", "meters_of_tainter"]
