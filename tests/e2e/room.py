@@ -31,10 +31,8 @@ class Room:
 
     def __enter__(self) -> Room:
         self.api.post("/api/v1/namespaces", {"metadata": {"name": self.name}}).granted()
-        for i, name in enumerate(self.nodes):
-            made = node(name, cpu="8", zone="abc"[i % 3], labels={"room": self.name}).node
-            made["metadata"]["annotations"] = MANAGED
-            self.api.post("/api/v1/nodes", made).granted()
+        for name in self.nodes:
+            self._furnish(name)
         # Pods are refused until the namespace has its account.
         account = f"/api/v1/namespaces/{self.name}/serviceaccounts/default"
         eventually("the default account", lambda: self.api.get(account).fine)
@@ -52,6 +50,17 @@ class Room:
         eventually("an empty room", lambda: not self.running())
         for name in self.nodes:
             self.api.delete(f"/api/v1/nodes/{name}")
+
+    def another_node(self) -> None:
+        """One more node."""
+        self.nodes.append(f"{self.name}-n{len(self.nodes)}")
+        self._furnish(self.nodes[-1])
+
+    def _furnish(self, name: str) -> None:
+        zone = "abc"[self.nodes.index(name) % 3]
+        made = node(name, cpu="8", zone=zone, labels={"room": self.name}).node
+        made["metadata"]["annotations"] = MANAGED
+        self.api.post("/api/v1/nodes", made).granted()
 
     def deploy(self, name: str, replicas: int, **template: object) -> None:
         """A Deployment whose pods ask for a little, all of them Ready."""

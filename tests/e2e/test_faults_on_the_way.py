@@ -129,7 +129,7 @@ def test_a_storm_that_outlasts_our_patience_ends_the_tries_and_not_the_run(
 def test_no_more_requests_are_under_way_than_there_are_hands(
     way: Between, account: Account, api: Api, room: Room
 ) -> None:
-    everybody = crowded(room, 20)
+    everybody = crowded(room, AT_ONCE + 8)
     way.fault = to_evictions(Fault.LATE)
 
     with account.run(too_old(room), "--client-connection-qps", "-1") as run:
