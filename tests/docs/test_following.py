@@ -13,6 +13,7 @@ from .reader import follow, like, sitting_down
 
 ELSEWHERE = {
     "docs/load-aware.md": "tests/docs/test_load_aware_page.py",
+    "docs/rebalancing-vms.md": "tests/docs/test_rebalancing_vms_page.py",
     "docs/install.md": "tests/e2e/test_install_page.py",
     "docs/write-a-plugin.md": "tests/examples/test_tutorial.py",
     "docs/life.md": "tests/testing/test_life_page.py",
@@ -35,6 +36,7 @@ NEEDS: Counter[tuple[str, str]] = Counter(
         ): 1,
         ("docs/movers.md", "kubectl, and a run that has just evicted pods"): 1,
         ("docs/plans.md", "kubectl"): 1,
+        ("docs/rebalancing-vms.md", "kubectl, and a clone of this repository"): 1,
         ("docs/run.md", "kubectl, and a run at work on this machine"): 1,
         ("docs/soft-taints.md", "kubectl, and a clone of this repository"): 2,
         ("docs/testing.md", "kubectl, and such a server with its kubeconfig in `config`"): 1,

@@ -1,0 +1,67 @@
+"""docs/rebalancing-vms.md shows what the commands print, the policy as it is, and true figures."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from bench.machines import PICTURE, SEEDS, SETTINGS, builder, drawn, story_of, written
+from bench.report import within_markers
+from tests.cli.command import surroundings
+
+from .page import doc
+from .reference import DOCS, ROOT
+
+NAME = "rebalancing-vms.md"
+PAGE = (DOCS / NAME).read_text(encoding="utf-8")
+EXAMPLE = ROOT / "examples" / "load-aware-vms"
+SHOWN = re.findall(r"^```console\n\$ resettle (.+?)\n(.*?)^```$", PAGE, re.M | re.S)
+
+
+@pytest.mark.parametrize(("words", "printed"), SHOWN, ids=[words for words, _ in SHOWN])
+def test_a_command_prints_what_the_page_shows(words: str, printed: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "resettle", *words.split()],
+        cwd=EXAMPLE,
+        env=surroundings(COLUMNS="100"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == printed
+
+
+def test_every_command_was_tried() -> None:
+    assert len(SHOWN) == len(re.findall(r"^\$ resettle", PAGE, re.M)) == 3
+
+
+def test_the_page_shows_the_policy_as_it_is() -> None:
+    (shown,) = doc(NAME).files.values()
+
+    assert shown == (EXAMPLE / "policy.yaml").read_text(encoding="utf-8")
+
+
+def test_the_table_is_what_the_simulations_come_to() -> None:
+    stories = {
+        name: [story_of(setting, seed) for seed in range(1, SEEDS + 1)]
+        for name, setting in SETTINGS.items()
+    }
+
+    assert within_markers(PAGE, "machines", written(stories)) == PAGE
+
+
+def test_the_picture_is_of_the_example() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == drawn()
+
+
+def test_the_figures_in_the_text_are_those_of_the_example() -> None:
+    story = story_of(SETTINGS["`resettle/v1`, OpenShift's two"], builder().SEED)
+    said = f"With taints {story.moves} machines move in {story.settled_after} cycles, each one once"
+
+    assert said in PAGE
+    assert max(story.restarts.values()) == 1
