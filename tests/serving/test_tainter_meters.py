@@ -15,7 +15,7 @@ from resettle.cluster.lease_settings import LeaseSettings
 from resettle.controllers.soft_taints.task import Mode
 from resettle.controllers.soft_taints.writing import TRIES, Ending
 from resettle.log import Log
-from resettle.serving import Serving, Window, meters_of_tainter
+from resettle.serving import Serving, Window, meters_of_the_tainter
 from resettle.serving.meters import Meters
 from resettle.serving.tainter_catalogue import CATALOGUE, SHARED
 from resettle.serving.tainter_meters import TainterMeters, Write
@@ -249,7 +249,7 @@ def test_both_are_served_on_one_port(shown: bool) -> None:
     async def story() -> None:
         nobody = Access(server="http://127.0.0.1:1")
         serving = Serving(port=0, address="127.0.0.1", metrics=shown)
-        window = Window(serving, nobody, SYSTEM, Log.to([]), meters_of_tainter)
+        window = Window(serving, nobody, SYSTEM, Log.to([]), meters_of_the_tainter)
         more: dict[str, Any] = {"onlooker": window.meters} if window.meters else {}
         async with tainting(WORLD, **more) as stage, window.open(stage.tainter.status) as port:
             await stage.rounds(1)

@@ -16,7 +16,7 @@ from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.errors import Forbidden
 from resettle.log import Log
 from resettle.loop.status import Role, Status
-from resettle.serving import Serving, Window, meters_of_run
+from resettle.serving import Serving, Window, meters_of_a_run
 from resettle.serving.http import Answer, parsed
 from resettle.serving.meters import Meters
 from resettle.serving.routes import Routes
@@ -207,7 +207,7 @@ def test_a_window_that_is_protected_over_the_wire(
             access = read_kubeconfig(str(server.kubeconfig(tmp_path / "kubeconfig")))
             serving = Serving(port=0, address="127.0.0.1", protected=True)
             log: list[str] = []
-            window = Window(serving, access, HandClock(), Log.to(log), meters_of_run)
+            window = Window(serving, access, HandClock(), Log.to(log), meters_of_a_run)
             async with window.open(lambda: Status(role=Role.ALONE)) as port:
                 told: Told = await asked(port, "/metrics", **headers)
                 assert told.status == status
@@ -222,7 +222,7 @@ def test_a_run_that_may_not_ask_about_others_does_not_begin(tmp_path: Path) -> N
         with PocketServer([], bans=[Ban(resource="subjectaccessreviews")]) as server:
             access = read_kubeconfig(str(server.kubeconfig(tmp_path / "kubeconfig")))
             serving = Serving(port=0, address="127.0.0.1", protected=True)
-            window = Window(serving, access, HandClock(), Log.to([]), meters_of_run)
+            window = Window(serving, access, HandClock(), Log.to([]), meters_of_a_run)
             with pytest.raises(Forbidden, match="may not create subjectaccessreviews"):
                 async with window.open(lambda: Status(role=Role.ALONE)):
                     pass

@@ -18,7 +18,7 @@ from resettle.cluster.lease_settings import LeaseSettings
 from resettle.errors import InputError
 from resettle.framework import Plugin
 from resettle.log import Log
-from resettle.serving import Serving, Window, meters_of_run
+from resettle.serving import Serving, Window, meters_of_a_run
 from resettle.serving.meters import Meters
 from resettle.testing import Fault, HandClock, PocketServer, node, pod
 from tests.running import Stage, policy, running
@@ -69,7 +69,7 @@ async def seen(*given: Any, metrics: bool = True, **more: Any) -> AsyncIterator[
     """A run over these objects, with a window."""
     log: list[str] = []
     serving = Serving(port=0, address="127.0.0.1", metrics=metrics)
-    window = Window(serving, NOBODY_THERE, SYSTEM, Log.to(log), meters_of_run)
+    window = Window(serving, NOBODY_THERE, SYSTEM, Log.to(log), meters_of_a_run)
     if window.meters:
         more |= {"witnesses": [window.meters.reported], "onlooker": window.meters}
     async with running(*given, **more) as stage, window.open(stage.runner.status) as port:
@@ -264,7 +264,7 @@ def test_a_port_that_is_taken_ends_a_run_unless_serving_is_optional() -> None:
 
             def window(**more: Any) -> Window[Meters]:
                 serving = Serving(**there, **more)
-                return Window(serving, NOBODY_THERE, SYSTEM, Log.to(log), meters_of_run)
+                return Window(serving, NOBODY_THERE, SYSTEM, Log.to(log), meters_of_a_run)
 
             with pytest.raises(InputError, match="Address already in use"):
                 async with window().open(status):
@@ -280,7 +280,7 @@ def test_a_port_that_is_taken_ends_a_run_unless_serving_is_optional() -> None:
 def test_without_a_window_nothing_is_served_or_counted() -> None:
     async def story() -> None:
         log: list[str] = []
-        window = Window(None, NOBODY_THERE, SYSTEM, Log.to(log), meters_of_run)
+        window = Window(None, NOBODY_THERE, SYSTEM, Log.to(log), meters_of_a_run)
         assert window.meters is None
         async with running(world(pod("a"))) as stage, window.open(stage.runner.status) as port:
             assert port == 0

@@ -62,7 +62,7 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     from resettle.framework.registry import default_registry
     from resettle.loop import PolicyFile, Runner
     from resettle.loop.onlooker import NOBODY
-    from resettle.serving import Window, meters_of_run
+    from resettle.serving import Window, meters_of_a_run
 
     settings = settings_of(arguments)
     serving = serving_flags.settings(arguments, optional=not settings.interval)
@@ -78,7 +78,7 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     @asynccontextmanager
     async def at_work() -> AsyncIterator[Runner]:
         access = find_access(arguments.kubeconfig, arguments.context)
-        window = Window(serving, access, SYSTEM, log, meters_of_run)
+        window = Window(serving, access, SYSTEM, log, meters_of_a_run)
         meters = window.meters
         witnesses: list[Witness] = [meters.reported] if meters else []
         if scribe:

@@ -1,6 +1,6 @@
 """The window of a component: what it shows of itself, put together from settings.
 
-    window = Window(serving, access, clock, log, meters_of_tainter)
+    window = Window(serving, access, clock, log, meters_of_the_tainter)
     tainter = Tainter(…, onlooker=window.meters or NOBODY_LOOKS)
     async with window.open(tainter.status): …
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 Kept = TypeVar("Kept", bound="Instruments")
 
 
-def meters_of_run() -> Meters:
+def meters_of_a_run() -> Meters:
     """The metrics of a run; who serves none spares the memory that they take."""
     from resettle.serving.meters import Meters
 
     return Meters()
 
 
-def meters_of_tainter() -> TainterMeters:
+def meters_of_the_tainter() -> TainterMeters:
     """The metrics of the soft tainter, likewise."""
     from resettle.serving.tainter_meters import TainterMeters
 
