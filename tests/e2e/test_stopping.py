@@ -54,7 +54,7 @@ def lease(api: Api, room: Room) -> Object:
 def test_a_stop_mid_cycle_awaits_what_was_sent_and_sends_no_more(
     sign: signal.Signals, plane: Access, account: Account, api: Api, room: Room
 ) -> None:
-    everybody = crowded(room, 24)
+    everybody = crowded(room, AT_ONCE + 16)
 
     with Between(plane, account) as way:
         way.fault = to_evictions(Fault.LATE)
@@ -88,7 +88,7 @@ def test_a_stop_is_not_held_up_by_a_slow_pace(account: Account, api: Api, room: 
 def test_whoever_interrupts_twice_is_obeyed_at_once(
     plane: Access, account: Account, api: Api, room: Room
 ) -> None:
-    everybody = crowded(room, 12)
+    everybody = crowded(room, AT_ONCE + 4)
 
     with Between(plane, account) as way:
         way.fault = to_evictions(Fault.LATE)
