@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from resettle.evict.carry import AT_ONCE
 from tools.control_plane.api import Api, Object
 
 from .reviewing import Reviewer
@@ -189,7 +188,7 @@ def test_an_api_server_that_has_no_time_for_us_is_asked_again(
         one_at_a_time(api, account),
         account.run(too_old(room), *EVERY_SECOND, "--client-connection-qps", "-1") as run,
     ):
-        eventually("all others turned away", lambda: len(turned_away()) >= AT_ONCE - 1)
+        eventually("all others turned away", lambda: len(turned_away()) >= len(everybody) - 1)
         let_go.set()
         eventually("an empty room", lambda: not left_on_nodes(room))
         assert run.stop() == 0, run.story
