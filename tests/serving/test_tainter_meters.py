@@ -185,12 +185,19 @@ def test_a_round_without_a_figure_fails_and_what_was_known_of_nodes_stays() -> N
 
 
 def test_beginning_at_zero_again_forgets_counts_and_not_how_it_stands() -> None:
-    meters = after_one_round()
+    meters = TainterMeters()
 
-    meters.reset()
+    async def story() -> None:
+        async with tainting(WORLD, onlooker=meters) as stage:
+            await stage.rounds(1)
+            meters.reset()
+            meters.look(stage.tainter.status())
+        assert sum(values(meters, "rounds_total").values()) == 0
+        assert sum(values(meters, "writes_total").values()) == 0
+        assert values(meters, "nodes")["over"] == 2
+        assert read(meters, f"{OURS}_last_round_timestamp_seconds") > 0
 
-    assert sum(values(meters, "rounds_total").values()) == 0
-    assert sum(values(meters, "writes_total").values()) == 0
+    play(story())
 
 
 # -- how it stands -------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
+from msgspec import structs
+
 from resettle import __version__
 from resettle.controllers.soft_taints.scheme import OVER as MARK
 from resettle.controllers.soft_taints.tending import Tended
@@ -71,7 +73,7 @@ class TainterMeters(Instruments):
 
     def round_ended(self, last: LastRound) -> None:
         """Counts a round, and what it wrote."""
-        self._last = last
+        self._last = structs.replace(last, tended=None)  # nodes are counted, not kept
         self._rounds.labels(last.result).inc()
         if last.tended is not None:
             self._count(last.tended)
