@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 from bench.machines import PICTURE, SEEDS, SETTINGS, builder, drawn, story_of, written
 from bench.report import within_markers
-from tests.cli.command import surroundings
 
 from .page import doc
 from .reference import DOCS, ROOT
+from .shown import commands, printed
 
 NAME = "rebalancing-vms.md"
 PAGE = (DOCS / NAME).read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "load-aware-vms"
-SHOWN = re.findall(r"^```console\n\$ resettle (.+?)\n(.*?)^```$", PAGE, re.M | re.S)
+SHOWN = commands(PAGE)
 
 
-@pytest.mark.parametrize(("words", "printed"), SHOWN, ids=[words for words, _ in SHOWN])
-def test_a_command_prints_what_the_page_shows(words: str, printed: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "resettle", *words.split()],
-        cwd=EXAMPLE,
-        env=surroundings(COLUMNS="100"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == printed
+@pytest.mark.parametrize(("words", "shown"), SHOWN, ids=[words for words, _ in SHOWN])
+def test_a_command_prints_what_the_page_shows(words: str, shown: str) -> None:
+    assert printed(words, EXAMPLE) == shown
 
 
 def test_every_command_was_tried() -> None:
