@@ -76,9 +76,7 @@ def main(words: list[str]) -> int:
             print("|---" * (len(used) + 2) + "|", flush=True)
             for title, marking in MARKINGS.items():
                 landed = stage.landed(scene, marking, moves)
-                cells = [
-                    f"{landed[i]} ({landed[i] / landed.total():.0%})" for i in range(len(used))
-                ]
+                cells = [f"{landed[load]} ({landed[load] / landed.total():.0%})" for load in loads]
                 print(f"| {title} | {landed.total()} | {' | '.join(cells)} |", flush=True)
     return 0
 
