@@ -34,6 +34,8 @@ class Scale(Struct, frozen=True, kw_only=True):
     """The figures are distances from the mean of all nodes: down for low, up for high."""
     margin: float = 0.0
     """Points by which a node that was over must fall below the high line to be over no more."""
+    cordoned_too: bool = False
+    """A cordoned node can be under: under is who is to be emptied, not who takes pods."""
 
     def lines(self, measured: Iterable[Shares]) -> Lines:
         """The lines in percent, given the shares of all nodes that count."""
@@ -70,14 +72,15 @@ class Bands:
         self.low, self.high = scale.lines(measured[node] for node in known)
         released = {name: line - scale.margin for name, line in self.high.items()}
         self.under: list[Node] = []
-        """Nodes with room that take pods; a cordoned node is never one of them."""
+        """Nodes with room; a cordoned node is one of them only if the scale says so."""
         self.within: list[Node] = []
         self.over: list[Node] = []
         self.unknown: list[Node] = [it for it in self._nodes if it not in measured]
         """Nodes of which nobody can say how full they are."""
         for node in known:
             line = released if node.name in over_before else self.high
-            if not node.unschedulable and within(measured[node], self.low):
+            eligible = scale.cordoned_too or not node.unschedulable
+            if eligible and within(measured[node], self.low):
                 self.under.append(node)
             elif not within(measured[node], line):
                 self.over.append(node)

@@ -10,15 +10,14 @@ from typing import Literal
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.survey import surveyed
 from resettle.framework.verdict import Band, Stopped, Unwanted
-from resettle.load.bands import UNDER, WITHIN
-from resettle.load.shares import Shares, offered, shares, within
+from resettle.load.bands import UNDER, Bands, Scale, banded
+from resettle.load.shares import offered, shares
 from resettle.load.usage import BASIC, Requests
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
-from resettle.plugins.fullness import nearest, told
+from resettle.plugins.fullness import nearest, tell_bands, told
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
     NO_DESTINATION,
@@ -55,7 +54,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
 
 def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes pods of the emptiest nodes while the others have room."""
-    _tell_bands(args, snapshot, draft)
+    tell_bands(snapshot.prepared(args, bands_of), Requests(snapshot), draft)
     if stop := _nothing_to_do(args, snapshot):
         return stop
     under, destinations = _parted(args, snapshot)
@@ -90,19 +89,8 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
 
 def _parted(args: Args, snapshot: Snapshot) -> tuple[list[Node], list[Node]]:
     """Nodes that are hardly used, and nodes that could take their pods."""
-    rows = snapshot.prepared(args, measured)
-    under = [node for node, row in rows.items() if within(row, args.thresholds)]
-    emptied = set(under)
-    return under, [node for node in rows if node not in emptied and not node.unschedulable]
-
-
-def _tell_bands(args: Args, snapshot: Snapshot, draft: Draft) -> None:
-    """Tells where nodes stand; there is no line that one could be over."""
-    rows = snapshot.prepared(args, measured)
-    bands: dict[str, list[Node]] = {UNDER: [], WITHIN: []}
-    for node, row in rows.items():
-        bands[UNDER if within(row, args.thresholds) else WITHIN].append(node)
-    draft.survey(surveyed(bands, rows, low=args.thresholds, high={}))
+    bands = snapshot.prepared(args, bands_of)
+    return bands.under, [node for node in bands.within if not node.unschedulable]
 
 
 def _nothing_to_do(args: Args, snapshot: Snapshot) -> Stopped | None:
@@ -130,20 +118,22 @@ def concerns(pod: Pod, args: Args, *, bystanders: bool) -> bool:
     return not args.eviction_modes or bool(pod.spec.requested & args.thresholds.keys())
 
 
-def measured(args: Args, snapshot: Snapshot) -> dict[Node, Shares]:
-    """What each node in scope uses."""
+def bands_of(args: Args, snapshot: Snapshot) -> Bands:
+    """Nodes in scope that are hardly used, and the others: there is no line to be over."""
     usage = Requests(snapshot)
-    return {
+    rows = {
         node: shares(usage.of_node(node), offered(node), args.thresholds) for node in snapshot.nodes
     }
+    return banded(snapshot.nodes, rows, Scale(low=args.thresholds, high={}, cordoned_too=True))
 
 
 def band(args: Args, snapshot: Snapshot, node: Node) -> Band | None:
     """Where the thresholds put a node in scope."""
-    row = snapshot.prepared(args, measured).get(node)
-    if row is None:
+    bands = snapshot.prepared(args, bands_of)
+    name = bands.of(node)
+    if name is None:
         return None
-    name = UNDER if within(row, args.thresholds) else WITHIN
+    row = bands.measured[node]
     return told(name, node, row, args.thresholds, "threshold", Requests(snapshot))
 
 
@@ -167,9 +157,8 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
 
 def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
     """Nodes that are nearly empty enough to be emptied."""
-    rows = snapshot.prepared(args, measured)
-    used = [node for node, row in rows.items() if not within(row, args.thresholds)]
-    return nearest(used, rows, args.thresholds, "threshold", Requests(snapshot), below=False)
+    bands, usage = snapshot.prepared(args, bands_of), Requests(snapshot)
+    return nearest(bands.within, bands.measured, args.thresholds, "threshold", usage, below=False)
 
 
 PLUGIN = Plugin(
