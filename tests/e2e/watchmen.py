@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.deploy.monitoring import LOAD_RULES, RULES
@@ -20,6 +19,7 @@ from tools.control_plane.processes import Crew, free_ports
 from tools.go_programs.build import Missing, Programs
 from tools.prometheus.package import found
 
+from .absent import absent
 from .room import eventually
 
 EVERY = "1s"
@@ -31,11 +31,11 @@ _SECONDS = 10
 
 
 def prometheus() -> Programs:
-    """The programs; a suite without them is skipped, and says how to get them."""
+    """The programs; a suite without them ends, and says how to get them."""
     try:
         return found()
     except Missing as missing:
-        pytest.skip(f"Prometheus cannot be had here: {missing}")
+        absent(f"Prometheus cannot be had here: {missing}")
 
 
 def promtool(*words: str | Path) -> subprocess.CompletedProcess[str]:
