@@ -26,6 +26,11 @@ def listed(
     """The list as it is now; given up between two pages once it is `unwanted`."""
     what = path.rpartition("/")[2]
     listing = Listing("", {}, {})
+    put = listing.put
+    # Objects of one namespace come in a row.
+    namespace: str | None = None
+    before: dict[str, Version] = {}
+    versions: dict[str, Version] = {}
     api = Api(access)
     try:
         for body in api.portions(path, what):
@@ -34,12 +39,14 @@ def listed(
             listing.version = listing.version or version
             for item in items:
                 meta = item.metadata
-                namespace, name = meta.namespace, meta.name
-                ours = version_of(meta.resource_version)
-                if held.get(namespace, {}).get(name) != ours or not ours:
-                    thing = reader.model(item, what)
-                    listing.put.setdefault(namespace, {})[name] = thing
-                listing.versions.setdefault(namespace, {})[name] = ours
+                if meta.namespace != namespace:
+                    namespace = meta.namespace
+                    before = held.get(namespace, {})
+                    versions = listing.versions.setdefault(namespace, {})
+                name, ours = meta.name, version_of(meta.resource_version)
+                if before.get(name) != ours or not ours:
+                    put.setdefault(meta.namespace, {})[name] = reader.model(item, what)
+                versions[name] = ours
             if unwanted.is_set():
                 break
     finally:

@@ -23,10 +23,11 @@ def portions(page: bytes) -> Iterator[bytes]:
     Only for built-in kinds; what is written in another manner is left in one piece.
     """
     start = page.find(_FIRST, 0, _HEAD)
+    whole = memoryview(page)
     begin, at = b"", 0
     cut = page.find(_NEXT, start + PORTION) if start >= 0 else -1
     while cut >= 0:
-        yield b"%b%b]}" % (begin, page[at : cut + 1])
+        yield b"".join((begin, whole[at : cut + 1], b"]}"))
         begin, at = b'{"metadata":{},"items":[', cut + len(b"},")
         cut = page.find(_NEXT, at + PORTION)
     yield begin + page[at:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from functools import lru_cache
 from sys import byteorder
 from typing import Any
 
@@ -28,12 +27,9 @@ _PIN = re.compile(
 )
 _OWN_NODE_JSON = msgspec.json.encode(OWN_NODE)
 _NO_STATE = ContainerState()
-_MOMENTS = 256
-"""Times that are remembered: what happened to one pod, or to many, happened at few."""
 NO_VOLUMES: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
 
 
-@lru_cache(maxsize=_MOMENTS)
 def parse_time(text: str | None) -> datetime | None:
     """The instant that an RFC 3339 text names."""
     if not text:
@@ -66,18 +62,21 @@ def volumes_of(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], tuple[str, 
     claims: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     local = False
+    absent = wire.ABSENT
     for volume in volumes:
         if volume.persistent_volume_claim is not None:
             claims += (volume.persistent_volume_claim.claim_name,)
-        elif _present(volume.ephemeral):
+        elif volume.ephemeral is not absent and _told(volume.ephemeral):
             own += (volume.name,)
         elif not local:
-            local = _present(volume.empty_dir) or _present(volume.host_path)
+            local = (volume.empty_dir is not absent and _told(volume.empty_dir)) or (
+                volume.host_path is not absent and _told(volume.host_path)
+            )
     return claims, own, local
 
 
-def _present(raw: Raw) -> bool:
-    return raw is not wire.ABSENT and bytes(raw) != b"null"
+def _told(raw: Raw) -> bool:
+    return bytes(raw) != b"null"
 
 
 def annotations_of(marks: tuple[str | None, ...]) -> dict[str, str]:
@@ -130,7 +129,6 @@ def conditions_of(conditions: list[wire.ConditionStatus]) -> tuple[Conditions, b
     return shape, b"".join(map(_packed, times))
 
 
-@lru_cache(maxsize=_MOMENTS)
 def _packed(time: str | None) -> bytes:
     instant = parse_time(time)
     second = int(instant.timestamp()) if instant else 0
