@@ -8,6 +8,7 @@ but for the lists, which are read in threads.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -60,6 +61,7 @@ class Cache:
         self._listeners: list[Heard] = []
         self._ready = asyncio.Event()
         self._failure: ResettleError | None = None
+        self._current_at = -math.inf
         self._own = {kind.name: OwnKind() for kind in declared}
         self._last = Snapshot.of(
             nodes=(), pods=(), taken_at=_NEVER, others=dict.fromkeys(sorted(self._own), ())
@@ -161,9 +163,13 @@ class Cache:
 
     def age(self) -> float:
         """Steady seconds since the stalest kind was known to be current; infinite until synced."""
-        # Asked before every request, so the clock is asked only once.
-        oldest = min([reflector.current_at for reflector in self._reflectors.values()])
-        return self._clock.steady() - oldest
+        self._current_at = min(reflector.current_at for reflector in self._reflectors.values())
+        return self._clock.steady() - self._current_at
+
+    def older_than(self, seconds: float) -> bool:
+        """Whether that is longer ago; asked before every request, and so quick about it."""
+        # What is known only gets newer: if it was new enough when last looked at, it still is.
+        return self._clock.steady() - self._current_at > seconds and self.age() > seconds
 
     def ages(self) -> dict[str, float]:
         """The same for each kind."""

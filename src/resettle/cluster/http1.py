@@ -11,6 +11,8 @@ from collections.abc import Iterable
 LONGEST_HEAD = 64 << 10
 _LONGEST_CHUNK_LINE = 1024
 _END = b"\r\n\r\n"
+_CONNECTION = b"\r\nconnection:"
+_ENCODING = b"\r\ntransfer-encoding:"
 _NO_BODY = (204, 304)
 
 
@@ -99,23 +101,23 @@ class Incoming:
         if status < 200:
             return end  # a word in between, such as 100 Continue
         self.status, self._headers = status, headers
-        closes = self.header(b"connection")
-        self.lasts = closes == b"keep-alive" if headers[7:8] == b"0" else closes != b"close"
-        self._choose_body()
-        return end
-
-    def _choose_body(self) -> None:
-        if self.status in _NO_BODY:
+        self.lasts = headers[7:8] == b"1"
+        if _CONNECTION in headers:
+            closes = self.header(b"connection")
+            self.lasts = closes == b"keep-alive" if not self.lasts else closes != b"close"
+        if status in _NO_BODY:
             self.done = True
-        elif b"chunked" in self.header(b"transfer-encoding"):
+        elif _ENCODING in headers and b"chunked" in self.header(b"transfer-encoding"):
             self._step = Incoming._chunk_size
         elif length := self.header(b"content-length"):
             if not length.isdigit():
                 raise Garbled(f"its length is {length.decode('latin-1')!r}")
             self._left = int(length)
-            self._step, self.done = Incoming._sized, not self._left
+            self._step = Incoming._sized
+            return self._sized(data, end, pieces)  # nearly always there already
         else:
             self._step, self.lasts = Incoming._until_closed, False
+        return end
 
     def _sized(self, data: bytes, at: int, pieces: list[bytes]) -> int:
         piece = data[at : at + self._left]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -53,7 +54,11 @@ class Recorder:
         self._log = log
         self.failures = failures
         """Whether moves that fail get an event too."""
-        self._queue: asyncio.Queue[tuple[Move, str, datetime]] = asyncio.Queue(_WAITING)
+        self._waiting: deque[tuple[Move, str, datetime]] = deque()
+        self._some = asyncio.Event()
+        self._none = asyncio.Event()
+        """Whether everything in line is written."""
+        self._none.set()
 
     def moved(self, move: Move, outcome: Outcome) -> None:
         """Puts the event for an outcome in line, if it is worth one."""
@@ -70,10 +75,13 @@ class Recorder:
             self._put(one.move, _limit_in_words(one.refusal) or one.refusal.sentence)
 
     def _put(self, move: Move, failure: str) -> None:
-        try:
-            self._queue.put_nowait((move, failure, self._clock.now()))
-        except asyncio.QueueFull:
+        if len(self._waiting) >= _WAITING:
             self._lost("too many are waiting")
+            return
+        self._waiting.append((move, failure, self._clock.now()))
+        if len(self._waiting) == 1:
+            self._none.clear()
+            self._some.set()
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
@@ -83,7 +91,7 @@ class Recorder:
             yield
             try:
                 async with asyncio.timeout(_LAST_WORDS_SECONDS):
-                    await self._queue.join()
+                    await self._none.wait()
             except TimeoutError:
                 self._lost("no time was left for them")
         finally:
@@ -91,20 +99,20 @@ class Recorder:
             await asyncio.gather(writer, return_exceptions=True)
 
     async def _write(self) -> None:
+        waiting = self._waiting
         while True:
-            events = [await self._queue.get()]
-            most = min(_TOGETHER, self._client.at_once())
-            if self._queue.qsize() < most - 1:
+            await self._some.wait()
+            most = max(1, min(_TOGETHER, self._client.at_once()))
+            if len(waiting) < most:
                 await asyncio.sleep(_BREATH_SECONDS)
-            while len(events) < most and not self._queue.empty():
-                events.append(self._queue.get_nowait())
+            events = [waiting.popleft() for _ in range(min(int(most), len(waiting)))]
             try:
                 await self._written(events)
             except ResettleError as error:
                 self._lost(str(error))
-            finally:
-                for _ in events:
-                    self._queue.task_done()
+            if not waiting:
+                self._some.clear()
+                self._none.set()
 
     async def _written(self, events: list[tuple[Move, str, datetime]]) -> None:
         """Writes events together, and those that a busy server turned away once more, alone."""

@@ -47,7 +47,6 @@ async def watched(
 
 def outdated(cache: Cache) -> str:
     """Why what is known of the cluster must not be acted upon; empty if it may."""
-    old = cache.age()
-    if old <= STALE_SECONDS:
+    if not cache.older_than(STALE_SECONDS):
         return ""
-    return f"what is known of the cluster is {old:.0f} s old; the watch is broken"
+    return f"what is known of the cluster is {cache.age():.0f} s old; the watch is broken"
