@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import Any
 
-from resettle.cluster import Dump
 from resettle.cluster.access import Access
 from resettle.cluster.api import Api
 from resettle.cluster.capture import Captured, capture, kinds_to_list
+from resettle.cluster.dump import Dump
 from resettle.cluster.hashing import Digests
 from resettle.framework import Kind
 from resettle.model.snapshot import Snapshot

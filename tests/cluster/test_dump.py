@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from resettle.cluster import Dump
+from resettle.cluster.dump import Dump
 from resettle.errors import InputError, PluginError
 from resettle.framework import Kind
 from resettle.testing import NOW, budget, claim, namespace, node, pod, priority_class

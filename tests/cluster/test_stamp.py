@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from resettle.cluster import Dump
+from resettle.cluster.dump import Dump
 from resettle.errors import InputError
 from resettle.testing import NOW, node
 from resettle.testing.objects import Object

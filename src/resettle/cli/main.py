@@ -11,27 +11,29 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import NoReturn
 
 from resettle import __version__
-from resettle.cli import (
-    check_access,
-    demo,
-    explain,
-    migrate,
-    plan,
-    policy,
-    rbac,
-    record,
-    simulate,
-    snapshot,
-    soft_tainter,
-)
-from resettle.cli import run as run_command
 from resettle.cli.daemon import INTERRUPTED
 from resettle.cli.parser import Parser
 from resettle.errors import ResettleError
 
+_COMMANDS = {
+    "plan": "plan",
+    "run": "run",
+    "soft-tainter": "soft_tainter",
+    "check-access": "check_access",
+    "rbac": "rbac",
+    "explain": "explain",
+    "simulate": "simulate",
+    "snapshot": "snapshot",
+    "record": "record",
+    "policy": "policy",
+    "migrate": "migrate",
+    "demo": "demo",
+}
+"""Each command, and the module that registers it."""
 _EPILOG = """\
 examples:
   $ kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc,pv,csinodes -A -o json > cluster.json
@@ -50,8 +52,8 @@ examples:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Everything the command line understands."""
+def parser(meant: str | None = None) -> argparse.ArgumentParser:
+    """Everything the command line understands, or only the command that is meant."""
     top: argparse.ArgumentParser = Parser(
         prog="resettle",
         description="Moves running Kubernetes pods to better places, and says why.",
@@ -60,24 +62,16 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"resettle {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    plan.register(commands)
-    run_command.register(commands)
-    soft_tainter.register(commands)
-    check_access.register(commands)
-    rbac.register(commands)
-    explain.register(commands)
-    simulate.register(commands)
-    snapshot.register(commands)
-    record.register(commands)
-    policy.register(commands)
-    migrate.register(commands)
-    demo.register(commands)
+    for command in [meant] if meant in _COMMANDS else _COMMANDS:
+        import_module(f"resettle.cli.{_COMMANDS[command]}").register(commands)
     return top
 
 
 def run(words: Sequence[str] | None = None) -> int:
     """Carries out a command line and gives its exit code."""
-    return carried_out(parser().parse_args(words))
+    words = sys.argv[1:] if words is None else words
+    # A start that knows what it is for need not read all the others.
+    return carried_out(parser(words[0] if words else None).parse_args(words))
 
 
 def carried_out(arguments: argparse.Namespace) -> int:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from resettle.errors import InputError
 from resettle.log import Log
 from resettle.model.quantity import parse_quantity, units
 from resettle.policy.args import DURATION, parse_duration
-from resettle.record.scribe import Scribe
-from resettle.record.segment import Bounds
+
+if TYPE_CHECKING:
+    from resettle.record.scribe import Scribe
 
 _LEAST_BYTES = 1 << 20
 
@@ -22,6 +24,9 @@ def scribe_of(arguments: argparse.Namespace, log: Log) -> Scribe | None:
         return None
     if not arguments.record:
         raise InputError("--record is empty; name a folder")
+    from resettle.record.scribe import Scribe
+    from resettle.record.segment import Bounds
+
     bounds = Bounds(_size(arguments.record_max_size), _age(arguments.record_max_age))
     return Scribe(arguments.record, bounds, log)
 

@@ -1,5 +1,1 @@
-"""Where snapshots come from: dumps of a cluster today."""
-
-from resettle.cluster.dump import Dump
-
-__all__ = ["Dump"]
+"""The API server: how it is reached, listed, watched and asked to act; and dumps of what it has."""

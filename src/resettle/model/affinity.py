@@ -16,7 +16,7 @@ OWN_NODE = "\0own node"
 OWN_NODE_FIELD = Requirement("metadata.name", "In", (OWN_NODE,))
 
 
-class NodeTerm(Struct, frozen=True):
+class NodeTerm(Struct, frozen=True, cache_hash=True):
     """One alternative of a node affinity: conditions on labels and on the node's name."""
 
     expressions: tuple[Requirement, ...] = ()
@@ -66,7 +66,7 @@ class PreferredTerm(Struct, frozen=True):
     term: NodeTerm
 
 
-class PodTerm(Struct, frozen=True):
+class PodTerm(Struct, frozen=True, cache_hash=True):
     """Pods to keep away from (or near to), and the topology that counts as near."""
 
     topology_key: str
@@ -88,7 +88,7 @@ class PreferredPodTerm(Struct, frozen=True):
     term: PodTerm
 
 
-class SpreadConstraint(Struct, frozen=True):
+class SpreadConstraint(Struct, frozen=True, cache_hash=True):
     """How evenly pods must lie over the domains of a topology."""
 
     max_skew: int

@@ -155,7 +155,7 @@ class Template(Struct, frozen=True, eq=False):
         return any(owner.kind in kinds for owner in self.owners)
 
 
-class ContainerState(Struct, frozen=True, gc=False):
+class ContainerState(Struct, frozen=True, gc=False, cache_hash=True):
     """What the kubelet last said of one container."""
 
     restarts: int = 0
@@ -166,7 +166,7 @@ class ContainerState(Struct, frozen=True, gc=False):
     exit_code: int | None = None
 
 
-class State(Struct, frozen=True):
+class State(Struct, frozen=True, cache_hash=True):
     """What the kubelet last said of a pod, without times. Equal states are one object."""
 
     phase: str = ""

@@ -56,12 +56,14 @@ class Population:
         self._told_before: dict[Hashable, dict[Template, Any]] = {}
         self._by_label: dict[tuple[str, str], dict[str, list[Template]]] = {}
         self._lots: dict[Template, bytes] = {}
+        by_name, by_node = self._by_name, self._by_node
+        by_template, by_state = self._by_template, self._by_state
         for pod in pods:
             template = pod.template
-            self._by_name.setdefault(template.namespace, {})[pod.name] = pod
-            self._by_node.setdefault(pod.node, []).append(pod)
-            self._by_template.setdefault(template, []).append(pod)
-            self._by_state.setdefault(pod.state, set()).add(pod)
+            by_name.setdefault(template.namespace, {})[pod.name] = pod
+            by_node.setdefault(pod.node, []).append(pod)
+            by_template.setdefault(template, []).append(pod)
+            by_state.setdefault(pod.state, set()).add(pod)
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> Self:

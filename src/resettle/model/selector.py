@@ -40,7 +40,7 @@ def as_int64(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-class Requirement(Struct, frozen=True):
+class Requirement(Struct, frozen=True, cache_hash=True):
     """One condition on a label: key, operator, values."""
 
     key: str
@@ -70,7 +70,7 @@ class Requirement(Struct, frozen=True):
         return have > limit if self.operator == "Gt" else have < limit
 
 
-class Selector(Struct, frozen=True):
+class Selector(Struct, frozen=True, cache_hash=True):
     """A conjunction of requirements; without any it matches everything."""
 
     requirements: tuple[Requirement, ...] = ()

@@ -11,7 +11,7 @@ NO_EXECUTE = "NoExecute"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 
 
-class Taint(Struct, frozen=True):
+class Taint(Struct, frozen=True, cache_hash=True):
     """A mark on a node that keeps pods away unless they tolerate it."""
 
     key: str
@@ -29,7 +29,7 @@ class Taint(Struct, frozen=True):
         )
 
 
-class Toleration(Struct, frozen=True):
+class Toleration(Struct, frozen=True, cache_hash=True):
     """A pod's consent to taints of one key, value and effect; empty parts consent to any."""
 
     key: str = ""

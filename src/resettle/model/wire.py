@@ -2,9 +2,10 @@
 
 Parts that repeat from pod to pod stay undecoded (`Raw`): `decode` looks them up by their exact
 bytes and decodes each distinct one once. All other fields are skipped by the decoder.
-"""
 
-from __future__ import annotations
+Types are written here as they are, not left as text for later: msgspec would read each of them back
+at every start.
+"""
 
 from msgspec import Raw, Struct, field
 
