@@ -152,7 +152,7 @@ class Population:
         """What the unfinished pods of the node request together, in nano units."""
         used = self._requested.get(node)
         if used is None:
-            active = (pod for pod in self.on(node) if not pod.finished)
+            active = [pod for pod in self.on(node) if pod.state.phase not in FINISHED]
             used = self._requested[node] = requested_by(active)
         return used
 

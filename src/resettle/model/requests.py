@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 
 from resettle.model.pod import Demand, Pod
 from resettle.model.quantity import NANO
+
+_demand_of = attrgetter("template.spec.demand")
 
 
 def requested_by(pods: Iterable[Pod]) -> dict[str, int]:
     """What these pods ask for together, in nano units, `pods` being their number."""
     # Pods of one demand are counted first and multiplied then: a node meets few distinct ones.
-    demands: dict[Demand, int] = {}
-    for pod in pods:
-        demand = pod.template.spec.demand
-        demands[demand] = demands.get(demand, 0) + 1
+    demands: Counter[Demand] = Counter(map(_demand_of, pods))
     used: dict[str, int] = {"pods": sum(demands.values()) * NANO}
     for demand, times in demands.items():
         for name, amount in demand.requests.items():
