@@ -16,6 +16,7 @@ from resettle.cluster.kubeconfig import Access, read_kubeconfig
 from resettle.errors import InputError
 from resettle.framework import Kind, default_registry, load_policy
 from resettle.framework.descheduler import assembled
+from resettle.model.pod import CONDITIONS
 from resettle.testing import NOW, Fault, PocketServer, budget, definition, node, pod
 
 from ..cli import command
@@ -52,6 +53,15 @@ def pods(count: int) -> list[dict[str, Any]]:
 def listed(pocket: PocketServer, *reads: str, kinds: Iterable[Kind] = ()) -> Any:
     """The snapshot that a list of these kinds makes."""
     return list_cluster(Access(server=pocket.url), frozenset(reads), kinds).snapshot(NOW)
+
+
+@pytest.mark.parametrize("reads", [(), (CONDITIONS,)], ids=["nobody", "somebody"])
+def test_conditions_of_pods_are_there_if_somebody_reads_them(reads: tuple[str, ...]) -> None:
+    with PocketServer([pod("a")]) as pocket:
+        (found,) = listed(pocket, *reads).pods
+
+    assert (found.state.conditions is not None) == bool(reads)
+    assert found.state.ready
 
 
 # -- pages ---------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from resettle.cluster.client import Client
 from resettle.errors import ClusterError, Forbidden, InputError, PluginError, Unauthorized
 from resettle.framework import Kind
 from resettle.model import Pod
+from resettle.model.pod import CONDITIONS
 from resettle.testing import (
     NOW,
     Fault,
@@ -296,6 +297,38 @@ def test_listeners_hear_the_first_list_and_every_change() -> None:
     run(story())
     assert heard[:2] == [(None, "a-1"), (None, "b-1")]
     assert heard[2:] == [("a-1", "a-1"), ("b-1", None), (None, "c-1")]
+
+
+@pytest.mark.parametrize("kinds", [(), (CONDITIONS,)], ids=["nobody", "somebody"])
+def test_conditions_are_kept_if_somebody_reads_them(kinds: tuple[str, ...]) -> None:
+    async def story() -> None:
+        async with PocketServer(WORLD) as pocket, watched(pocket, kinds) as cache:
+            pocket.store.put(pod("c"))
+            await until(lambda: cache.pod("default", "c") is not None)
+
+            for it in cache.snapshot(NOW).pods:
+                assert it.state.ready
+                assert (it.state.conditions is not None) == bool(kinds)
+
+    run(story())
+
+
+def test_what_is_known_is_older_than_it_may_be_until_every_kind_is_heard_again() -> None:
+    async def story() -> None:
+        clock = HandClock()
+        async with PocketServer(WORLD) as pocket, watched(pocket, clock=clock) as cache:
+            await watching(pocket, cache)
+            assert not cache.older_than(30)
+            clock.wind(timedelta(seconds=40))
+            assert cache.older_than(30)
+            assert not cache.older_than(40)
+            pocket.store.put(pod("c"))
+            await until(lambda: cache.ages()["Pod"] == 0)
+            assert cache.older_than(30), "nothing was heard of nodes"
+            pocket.store.bookmark()
+            await until(lambda: not cache.older_than(30))
+
+    run(story())
 
 
 # -- how fresh -------------------------------------------------------------------------------------

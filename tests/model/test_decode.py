@@ -9,7 +9,7 @@ import pytest
 
 from resettle.errors import InputError
 from resettle.model.parts import parse_time
-from resettle.model.pod import Pod
+from resettle.model.pod import CONDITIONS, Pod
 from resettle.model.snapshot import Snapshot
 from resettle.testing import NOW, budget, claim, cluster, node, pod, priority_class
 
@@ -216,6 +216,20 @@ def test_volumes_are_known_by_their_source(volume: Object, local: bool, claimed:
     (found,) = decoded(pod("a", volumes=[{"name": "v", **volume}]))
 
     assert (found.spec.local_storage, found.spec.claim_volumes) == (local, claimed)
+
+
+@pytest.mark.parametrize("healthy", ["True", "False"])
+def test_conditions_that_nobody_reads_are_not_there_but_for_who_is_healthy(healthy: str) -> None:
+    told = {"conditions": [{"type": "Initialized"}, {"type": "Ready", "status": healthy}]}
+    world = cluster(node("n1", cpu="4").holding(pod("a", status=told)))
+
+    (found,) = world.snapshot(reads=frozenset()).pods
+    (read,) = world.snapshot(reads=frozenset({CONDITIONS})).pods
+
+    assert found.state.ready == read.state.ready == (healthy == "True")
+    assert [it.type for it in read.conditions] == ["Initialized", "Ready"]
+    with pytest.raises(LookupError, match="a plugin that asks for them has `conditions` among"):
+        list(found.conditions)
 
 
 @pytest.mark.parametrize(

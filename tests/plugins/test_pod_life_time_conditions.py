@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from resettle.plugins.pod_life_time import PLUGIN
+from resettle.model.pod import CONDITIONS
+from resettle.plugins.pod_life_time import PLUGIN, Args, ConditionFilter
 from resettle.testing import cluster, node, plan, pod
 from resettle.testing.objects import before
 
@@ -24,6 +25,11 @@ def leaves(conditions: list[Object], wanted: list[Object]) -> bool:
     made = pod("it", status={"conditions": conditions})
     world = cluster(node("n1").holding(made), node("n2"))
     return plan(PLUGIN, world, conditions=wanted).evicts != []
+
+
+def test_conditions_are_read_only_where_some_are_named() -> None:
+    assert PLUGIN.reads(Args(states=("Running",))) == frozenset()
+    assert PLUGIN.reads(Args(conditions=(ConditionFilter(type="Ready"),))) == {CONDITIONS}
 
 
 READY = condition("Ready", "True")

@@ -127,7 +127,7 @@ def collect(
         from resettle.cluster.dump import Dump
 
         with watch.phase("read and decode"):
-            dump = Dump(kinds)
+            dump = Dump(kinds, descheduler.reads)
             dump.read(arguments.cluster)
         return dump.collection, dump.unread
     from resettle.cluster.api import list_cluster

@@ -23,6 +23,8 @@ from resettle.cluster.portions import portions
 from resettle.cluster.refusals import refused
 from resettle.errors import ClusterError, InputError
 from resettle.framework.plugin import Kind
+from resettle.model.decode import Decoder
+from resettle.model.pod import CONDITIONS
 
 PAGE = 500
 PATHS = {
@@ -144,7 +146,7 @@ def list_cluster(
 ) -> Collection:
     """Nodes, pods and the other kinds that are read, as the API server has them now."""
     declared = list(kinds)
-    collection = Collection(declared)
+    collection = Collection(declared, Decoder(conditions=CONDITIONS in reads))
     own = {kind.name: kind for kind in declared if kind.name in reads}
     api = Api(access)
     try:

@@ -28,7 +28,7 @@ from resettle.framework.plugin import Kind
 from resettle.log import QUIET, Log
 from resettle.model.changes import FIELDS, Changes
 from resettle.model.decode import Decoder
-from resettle.model.pod import Pod
+from resettle.model.pod import CONDITIONS, Pod
 from resettle.model.snapshot import Snapshot
 
 _NEVER = datetime.fromtimestamp(0, UTC)
@@ -55,9 +55,9 @@ class Cache:
         always: Iterable[str] = ("Node", "Pod"),
         watch_seconds: int = WATCH_SECONDS,
     ) -> None:
-        declared = list(own_kinds)
+        declared, kinds = list(own_kinds), frozenset(kinds)
         self._clock = clock
-        self._decoder = Decoder()
+        self._decoder = Decoder(conditions=CONDITIONS in kinds)
         self._listeners: list[Heard] = []
         self._ready = asyncio.Event()
         self._failure: ResettleError | None = None

@@ -26,6 +26,8 @@ from resettle.cluster.stamp import taken_at
 from resettle.errors import InputError
 from resettle.framework.plugin import Kind
 from resettle.model import wire
+from resettle.model.decode import Decoder
+from resettle.model.pod import CONDITIONS
 from resettle.model.snapshot import Snapshot
 from resettle.policy.problem import did_you_mean
 
@@ -61,10 +63,11 @@ _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Dump:
-    """Objects read so far, from any number of sources."""
+    """Objects read so far, from any number of sources; all of them, or what somebody `reads`."""
 
-    def __init__(self, kinds: Iterable[Kind] = ()) -> None:
-        self.collection = Collection(kinds)
+    def __init__(self, kinds: Iterable[Kind] = (), reads: frozenset[str] | None = None) -> None:
+        decoder = Decoder(conditions=reads is None or CONDITIONS in reads)
+        self.collection = Collection(kinds, decoder)
         self.unread: Counter[str] = Counter()
 
     def read(self, sources: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -40,6 +41,9 @@ _LAST_WORDS_SECONDS = 5.0
 _LONGEST_NOTE = 1024
 """In bytes; the API server refuses a longer one."""
 _LONGEST_NAME = 230
+_OURS = os.urandom(6).hex()
+_serial = count(0x1000)
+"""Names of events: what no other process draws, and what this one has not used yet."""
 
 
 class Recorder:
@@ -160,7 +164,7 @@ def event_of(move: Move, failure: str, instance: str, at: datetime) -> dict[str,
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{pod.name[:_LONGEST_NAME].rstrip('-.')}.{os.urandom(8).hex()}",
+            "name": f"{pod.name[:_LONGEST_NAME].rstrip('-.')}.{_OURS}{next(_serial):x}",
             "namespace": pod.namespace,
         },
         "eventTime": f"{to_the_second(at)}.{at.microsecond:06}Z",

@@ -156,7 +156,7 @@ class Plugin(Struct, frozen=True, kw_only=True):
     acts: Callable[[Any], tuple[Deed, ...]] = _no_deeds
     """What its mover does to the cluster, given the arguments; roles are made from it."""
     reads: Callable[[Any], frozenset[str]] = _nothing
-    """Kinds read beyond nodes and pods, and `history`, given the arguments."""
+    """Kinds read beyond nodes and pods, `history`, `conditions` of pods, given the arguments."""
     measures: Callable[[Any], frozenset[Question]] = _no_questions
     """What has to be measured for it, given the arguments; read as `snapshot.usage`."""
     kinds: tuple[Kind, ...] = ()

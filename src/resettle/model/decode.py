@@ -40,6 +40,7 @@ from resettle.model.parts import (
     host_ports_of,
     parse_time,
     rare_parts_of,
+    ready_of,
     unpinned,
     volumes_of,
 )
@@ -72,10 +73,18 @@ _ports = msgspec.json.Decoder(list[wire.Port] | None)
 _anything = msgspec.json.Decoder(list[Raw] | None)
 
 
-class Decoder:
-    """Turns wire objects into the model; one decoder shares parts among all it has seen."""
+_NO_CONDITIONS: tuple[Conditions, bytes] = ((), b"")
+_UNREAD: tuple[None, bytes] = (None, b"")
 
-    def __init__(self) -> None:
+
+class Decoder:
+    """Turns wire objects into the model; one decoder shares parts among all it has seen.
+
+    Conditions of pods are left out unless somebody reads them: they are a tenth of the work.
+    """
+
+    def __init__(self, *, conditions: bool = True) -> None:
+        self._reads_conditions = conditions
         self._texts: dict[str, str] = {}
         self._quantities: dict[Amount, int] = {}
         self._labels: dict[bytes, dict[str, str]] = {}
@@ -93,7 +102,10 @@ class Decoder:
         node = spec.node_name or ""
         node = self._texts.setdefault(node, node)
         claims, own, local = volumes_of(spec.volumes) if spec.volumes else NO_VOLUMES
-        conditions, since = conditions_of(status.conditions) if status.conditions else ((), b"")
+        told = status.conditions or ()
+        conditions, since = _NO_CONDITIONS if self._reads_conditions else _UNREAD
+        if told and self._reads_conditions:
+            conditions, since = conditions_of(told)
         started, created = status.start_time, meta.creation_timestamp
         born = parse_time(created)
         return Pod(
@@ -101,7 +113,7 @@ class Decoder:
             meta.uid,
             self._template(meta, self._spec(spec, node, local, bool(claims), bool(own))),
             node,
-            self._state(status, conditions),
+            self._state(status, conditions, ready_of(told)),
             born,
             born if started == created else parse_time(started),
             meta.deletion_timestamp is not None,
@@ -383,7 +395,7 @@ class Decoder:
             measured[self._text(name)] = nano
         return measured
 
-    def _state(self, status: wire.PodStatus, conditions: Conditions) -> State:
+    def _state(self, status: wire.PodStatus, conditions: Conditions | None, ready: bool) -> State:
         containers, init = status.container_statuses, status.init_container_statuses
         ephemeral = status.ephemeral_container_statuses
         key = (
@@ -394,17 +406,12 @@ class Decoder:
             tuple([container_state_of(it) for it in init]) if init else (),
             tuple([container_state_of(it) for it in ephemeral]) if ephemeral else (),
             conditions,
+            ready,
         )
         state = self._states.get(key)
         if state is None:
-            state = self._states[key] = _new_state(key)
+            state = self._states[key] = State(*key)
         return state
-
-
-def _new_state(parts: tuple[Any, ...]) -> State:
-    state = State(*parts)
-    ready = any(it[:2] == ("Ready", "True") for it in state.conditions)
-    return msgspec.structs.replace(state, ready=ready)
 
 
 K = TypeVar("K")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from sys import byteorder
 from typing import Any
@@ -127,6 +128,14 @@ def conditions_of(conditions: list[wire.ConditionStatus]) -> tuple[Conditions, b
     if times.count(first) == len(times):
         return shape, _packed(first) * len(times)
     return shape, b"".join(map(_packed, times))
+
+
+def ready_of(conditions: Iterable[wire.ConditionStatus]) -> bool:
+    """Whether the pod counts as healthy for its budget."""
+    for it in conditions:
+        if it.type == "Ready":
+            return it.status == "True"
+    return False
 
 
 def _packed(time: str | None) -> bytes:

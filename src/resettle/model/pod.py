@@ -39,6 +39,9 @@ IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
 ANNOTATIONS = (EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COST, ON_REQUEST, IN_PROGRESS)
 """The annotations we read; any other could differ from pod to pod and would part templates."""
 
+CONDITIONS = "conditions"
+"""What a plugin declares to read if it asks pods for their conditions, which are not for free."""
+
 CRITICAL_PRIORITY = 2_000_000_000
 FINISHED = ("Succeeded", "Failed")
 QOS_ORDER = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
@@ -175,8 +178,11 @@ class State(Struct, frozen=True, cache_hash=True):
     containers: tuple[ContainerState, ...] = ()
     init_containers: tuple[ContainerState, ...] = ()
     ephemeral_containers: tuple[ContainerState, ...] = ()
-    conditions: tuple[tuple[str, str, str], ...] = ()
-    """(type, status, reason) of each condition; since when is the pod's own matter."""
+    conditions: tuple[tuple[str, str, str], ...] | None = ()
+    """(type, status, reason) of each condition; since when is the pod's own matter.
+
+    None where no plugin has declared that it reads them.
+    """
     ready: bool = False
     """Whether the pod counts as healthy for its budget."""
 
@@ -246,8 +252,14 @@ class Pod(Struct, frozen=True, eq=False, gc=False):
     @property
     def conditions(self) -> Iterator[Condition]:
         """Its conditions with their times."""
+        conditions = self.state.conditions
+        if conditions is None:
+            raise LookupError(
+                f"the conditions of pods are not there; a plugin that asks for them has "
+                f"`{CONDITIONS}` among what it declares to read"
+            )
         times = array("q", self.since)
-        for (kind, status, reason), second in zip(self.state.conditions, times, strict=True):
+        for (kind, status, reason), second in zip(conditions, times, strict=True):
             since = datetime.fromtimestamp(second, UTC) if second else None
             yield Condition(kind, status, reason, since)
 

@@ -15,7 +15,7 @@ from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import selected
 from resettle.framework.verdict import Limit, Stopped, Unwanted
-from resettle.model.pod import ContainerState, Pod, whole_seconds
+from resettle.model.pod import CONDITIONS, ContainerState, Pod, whole_seconds
 from resettle.model.snapshot import Snapshot
 from resettle.model.spans import spoken
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE
@@ -232,10 +232,16 @@ def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
         yield f"{pod.key} {_compared(pod, limit, now)}"
 
 
+def reads(args: Args) -> frozenset[str]:
+    """Conditions of pods, where some are named."""
+    return frozenset({CONDITIONS}) if args.conditions else frozenset()
+
+
 PLUGIN = Plugin(
     name="PodLifeTime",
     args=Args,
     deschedule=deschedule,
+    reads=reads,
     overlooks=overlooks,
     near_misses=near_misses,
 )

@@ -32,9 +32,10 @@ class World:
         *,
         history: Mapping[tuple[str, str], Any] | None = None,
         kinds: Iterable[Kind] = (),
+        reads: frozenset[str] | None = None,
     ) -> Snapshot:
-        """The world as a snapshot, read as a dump would be."""
-        dump = Dump(kinds)
+        """The world as a snapshot, read as a dump would be; all of it, or what plugins read."""
+        dump = Dump(kinds, reads)
         items = {"apiVersion": "v1", "kind": "List", "items": self.objects}
         dump.add(json.dumps(items).encode(), "world")
         return dump.snapshot(self.now, history)
@@ -131,8 +132,8 @@ def plan_policy(
     header = {"apiVersion": api_version, "kind": "DeschedulerPolicy"}
     policy = load_policy(json.dumps({**header, **document}), name="policy", plugins=plugins)
     kinds = [kind for name in plugins for kind in plugins[name].kinds]
-    snapshot = world.snapshot(history=history, kinds=kinds)
     planner = assembled(policy, plugins)
     if semantics is not None:
         planner = structs.replace(planner, semantics=semantics)
+    snapshot = world.snapshot(history=history, kinds=kinds, reads=planner.reads)
     return Planned(planner.draw_plan(snapshot, watching=watching))
