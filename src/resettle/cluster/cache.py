@@ -209,7 +209,7 @@ class Cache:
     def _settled(self, kind: str) -> Callable[[str, str], Any | None]:
         """How to find an object of the last snapshot."""
         if kind == "Pod":
-            return lambda namespace, name: self._last.pod(namespace, name)
+            return lambda namespace, name: self._last.population.named(namespace, name)
         if kind == "Node":
             return lambda _, name: self._last.fleet.get(name)
         if kind in self._own:

@@ -34,6 +34,8 @@ class Channel(asyncio.Protocol):
         self._heard: list[Heard] = []
         self._awaited = 0
         """Answers that are still to come."""
+        self._answers: asyncio.Future[list[Heard]] | None = None
+        """Done when all of them have come."""
         self._waiter: asyncio.Future[None] | None = None
         self._trouble: Exception | None = None
         self._deadline: float | None = None
@@ -102,18 +104,19 @@ class Channel(asyncio.Protocol):
 
     # -- requests -------------------------------------------------------------------------------
 
-    async def ask_all(self, asked: bytes, count: int, within: float) -> list[Heard]:
+    def ask_all(self, asked: bytes, count: int, within: float) -> asyncio.Future[list[Heard]]:
         """The answers to so many requests, sent one behind the other without waiting.
 
         `TimeoutError` after so many seconds.
         """
+        answers = self._answers = self._loop.create_future()
+        if self._trouble is not None:
+            answers.set_exception(self._trouble)
+            return answers
         self._due_by(self._loop.time() + within)
         self._heard, self._awaited = [], count
         self._send(asked)
-        while len(self._heard) < count:
-            await self._news()
-        self._deadline = None
-        return self._heard
+        return answers
 
     async def begin(self, asked: bytes) -> Incoming:
         """The head of the answer to a request whose body is to be read piece by piece."""
@@ -190,9 +193,7 @@ class Channel(asyncio.Protocol):
         except Garbled as error:
             self._trouble = ConnectionError(f"the answer is not HTTP: {error}")
             self.close()
-        # Whoever waits for whole answers is woken once; whoever reads along, each time.
-        if self._streams or self._trouble or not self._awaited:
-            self._wake()
+        self._wake()
 
     def _feed(self, data: bytes) -> None:
         at, pieces = 0, self._pieces
@@ -224,5 +225,13 @@ class Channel(asyncio.Protocol):
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        """Has who reads along look again; who waits for answers gets them, or an error."""
+        waiter, answers = self._waiter, self._answers
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+        if answers is not None and not answers.done():
+            if not self._awaited:
+                self._deadline = None
+                answers.set_result(self._heard)
+            elif self._trouble is not None:
+                answers.set_exception(self._trouble)

@@ -8,7 +8,8 @@ our right to act (a lost lease, a stop) ends the carrying out before the next re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
 from resettle.errors import NotNow
 from resettle.evict.events import Recorder
@@ -76,7 +77,7 @@ class Carrier:
     async def _carried(self, move: Move) -> Outcome:
         try:
             self._may_act()
-            outcome = self._last_look(move.pod) or await self._moved(move)
+            outcome = self._last_look(move.pod) or _told_by(await self._moved(move))
         except NotNow as error:
             return Outcome(Ending.UNSENT, str(error))
         except Exception as error:
@@ -99,7 +100,7 @@ class Carrier:
             return Outcome(Ending.CHANGED, "it is not what it was when the plan was drawn")
         return None
 
-    async def _moved(self, move: Move) -> Outcome:
+    def _moved(self, move: Move) -> Coroutine[Any, Any, Outcome]:
         options = Options(
             initiator=move.plugin,
             profile=move.profile,
@@ -107,10 +108,7 @@ class Carrier:
             grace_period_seconds=self._grace,
             in_background=self._in_background,
         )
-        outcome: object = await self._movers[move.profile].move(move, options)
-        if not isinstance(outcome, Outcome):
-            return Outcome(Ending.UNKNOWN, f"the mover answered {outcome!r}, which is no outcome")
-        return outcome
+        return self._movers[move.profile].move(move, options)
 
     def _tell(self, move: Move, outcome: Outcome) -> None:
         ending = outcome.ending
@@ -125,6 +123,13 @@ class Carrier:
             reason=move.reason,
             said=outcome.says or None,
         )
+
+
+def _told_by(outcome: object) -> Outcome:
+    """What a mover answered, if it is an answer."""
+    if isinstance(outcome, Outcome):
+        return outcome
+    return Outcome(Ending.UNKNOWN, f"the mover answered {outcome!r}, which is no outcome")
 
 
 _EVENTS = {

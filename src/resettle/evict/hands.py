@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from resettle.cluster.client import Answer, Client
 
@@ -14,15 +15,15 @@ class ApiHands:
         self._client = client
         self._may_act = may_act
 
-    async def send(
+    def send(
         self,
         method: str,
         path: str,
         body: bytes | None = None,
         *,
         content_type: str = "application/json",
-    ) -> Answer:
+    ) -> Coroutine[Any, Any, Answer]:
         """The API server's answer; raises what `may_act` raises if we may not act any more."""
-        return await self._client.send(
+        return self._client.send(
             method, path, body, content_type=content_type, before=self._may_act
         )
