@@ -19,7 +19,7 @@ from resettle.cli.daemon import INTERRUPTED
 from resettle.cli.parser import Parser
 from resettle.errors import ResettleError
 
-_COMMANDS = {
+COMMANDS = {
     "plan": "plan",
     "run": "run",
     "soft-tainter": "soft_tainter",
@@ -62,8 +62,8 @@ def parser(meant: str | None = None) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"resettle {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for command in [meant] if meant in _COMMANDS else _COMMANDS:
-        import_module(f"resettle.cli.{_COMMANDS[command]}").register(commands)
+    for command in [meant] if meant in COMMANDS else COMMANDS:
+        import_module(f"resettle.cli.{COMMANDS[command]}").register(commands)
     return top
 
 

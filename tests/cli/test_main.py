@@ -1,0 +1,31 @@
+"""The front door: a command is read alone, and is the same as among all others."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from resettle.cli.main import COMMANDS, parser
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_read_alone_says_what_it_says_among_others(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = []
+    for top in (parser(), parser(command)):
+        with pytest.raises(SystemExit) as end:
+            top.parse_args([command, "--help"])
+        said.append((end.value.code, capsys.readouterr().out))
+
+    assert said[0] == said[1]
+    assert said[0][1].startswith(f"usage: resettle {command} ")
+
+
+@pytest.mark.parametrize("meant", [None, "--help", "plann"])
+def test_whoever_means_no_command_is_shown_all_of_them(meant: str | None) -> None:
+    shown = parser(meant).format_help()
+
+    told = [line.split()[0] for line in shown.splitlines() if re.match(r" {4}\S", line)]
+    assert told == list(COMMANDS)
