@@ -50,7 +50,7 @@ class Descheduler(Struct, frozen=True, kw_only=True):
 
     @property
     def reads(self) -> frozenset[str]:
-        """Kinds, and what else of it, that the enabled plugins read besides nodes and pods."""
+        """Kinds, `history` and `conditions` that enabled plugins read besides nodes and pods."""
         declared = (
             instance.plugin.reads(instance.args)
             for profile in self.profiles
