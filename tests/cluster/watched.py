@@ -17,6 +17,7 @@ from resettle.cluster.client import Client
 from resettle.framework import Kind
 from resettle.log import QUIET, Log
 from resettle.model import Snapshot
+from resettle.model.pod import CONDITIONS
 from resettle.testing import NOW, PocketServer
 from tests.model.test_next import shape
 
@@ -25,6 +26,7 @@ EVERYTHING = frozenset(
     {
         *("Node", "Pod", "Namespace", "PriorityClass", "PodDisruptionBudget"),
         *("PersistentVolumeClaim", "PersistentVolume", "CSINode"),
+        CONDITIONS,
     }
 )
 

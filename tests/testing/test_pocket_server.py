@@ -14,6 +14,7 @@ import pytest
 
 from resettle.cluster.api import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
+from resettle.model.pod import CONDITIONS
 from resettle.testing import (
     NOW,
     Ban,
@@ -54,7 +55,8 @@ def test_a_built_world_is_served_as_it_was_built() -> None:
 def test_resettle_sees_the_world_that_was_built(tmp_path: Path) -> None:
     with PocketServer(WORLD.objects, token="t0ken") as pocket:
         access = read_kubeconfig(str(pocket.kubeconfig(tmp_path / "config")))
-        live = list_cluster(access, frozenset({"PodDisruptionBudget"})).snapshot(NOW)
+        reads = frozenset({"PodDisruptionBudget", CONDITIONS})
+        live = list_cluster(access, reads).snapshot(NOW)
 
     built = WORLD.snapshot()
     assert repr(live.pods) == repr(built.pods)
