@@ -73,10 +73,6 @@ _ports = msgspec.json.Decoder(list[wire.Port] | None)
 _anything = msgspec.json.Decoder(list[Raw] | None)
 
 
-_NO_CONDITIONS: tuple[Conditions, bytes] = ((), b"")
-_UNREAD: tuple[None, bytes] = (None, b"")
-
-
 class Decoder:
     """Turns wire objects into the model; one decoder shares parts among all it has seen.
 
@@ -103,9 +99,10 @@ class Decoder:
         node = self._texts.setdefault(node, node)
         claims, own, local = volumes_of(spec.volumes) if spec.volumes else NO_VOLUMES
         told = status.conditions or ()
-        conditions, since = _NO_CONDITIONS if self._reads_conditions else _UNREAD
-        if told and self._reads_conditions:
-            conditions, since = conditions_of(told)
+        conditions: Conditions | None = None
+        since = b""
+        if self._reads_conditions:
+            conditions, since = conditions_of(told) if told else ((), b"")
         started, created = status.start_time, meta.creation_timestamp
         born = parse_time(created)
         return Pod(
