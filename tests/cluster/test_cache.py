@@ -159,11 +159,11 @@ def test_a_first_list_that_fails_for_good_ends_the_wait(
 
 
 def test_a_pod_that_cannot_be_read_is_named() -> None:
-    odd = pod("odd", metadata={"creationTimestamp": "yesterday"})
+    odd = pod("odd", cpu="much")
 
     async def story() -> None:
         async with PocketServer([odd]) as pocket:
-            with pytest.raises(InputError, match=r"default/odd, one of the pods: `yesterday`"):
+            with pytest.raises(InputError, match=r"default/odd, one of the pods: cpu: `much`"):
                 async with watched(pocket):
                     pass
 

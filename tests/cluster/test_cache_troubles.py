@@ -204,7 +204,7 @@ _POD = '{"type":"%s","object":{"metadata":{"name":"x"},"spec":{},%s}}'
             '{"type":"ADDED","object":{"metadata":{},"spec":{}}}', "without", id="a pod of no name"
         ),
         pytest.param(
-            _POD % ("ADDED", '"status":{"startTime":"noon"}'), "`noon`", id="a pod out of time"
+            _POD % ("ADDED", '"status":{"startTime":"noon"}'), "startTime", id="a pod out of time"
         ),
     ],
 )

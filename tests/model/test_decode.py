@@ -273,10 +273,13 @@ def test_times_are_read_as_the_api_writes_them(text: str | None, instant: dateti
             pod("a", cpu="much"), "default/a.*cpu.*`much` is not a quantity", id="quantity"
         ),
         pytest.param(pod("a", memory="-1Gi"), "default/a.*memory.*negative", id="negative"),
-        pytest.param(
-            pod("a", metadata={"creationTimestamp": "today"}),
-            "default/a.*`today` is not a time",
-            id="time",
+        *(
+            pytest.param(
+                pod("a", metadata={"creationTimestamp": time}),
+                r"is not a Pod.*metadata\.creationTimestamp.*like `2026-01-31T12:00:00Z`",
+                id=time,
+            )
+            for time in ("today", "2026-01-31", "2026-01-31T12:00:00")
         ),
         pytest.param(pod("a", spec={"priority": "high"}), "is not a Pod as Kubernetes", id="type"),
         pytest.param(node("n1", cpu="x").node, "Node n1.*cpu.*`x` is not a quantity", id="node"),

@@ -88,7 +88,8 @@ class Collection:
             item = self._wire[kind].decode(content)
         except (msgspec.ValidationError, UnicodeDecodeError) as error:
             raise InputError(
-                f"{place} is not a {kind} as Kubernetes writes it: {error}; mend it or leave it out"
+                f"{place} is not a {kind} as Kubernetes writes it: {_in_words(error)}; "
+                "mend it or leave it out"
             ) from None
         self.take(kind, (item,), place)
 
@@ -148,3 +149,10 @@ class Collection:
     def _source(self, kind: str, index: int) -> str:
         sources = self._sources[kind]
         return sources[bisect_right(sources, index, key=lambda it: it[0]) - 1][1]
+
+
+def _in_words(error: Exception) -> str:
+    """What the decoder has to say, with an example where it misses a time."""
+    said = str(error)
+    example = "RFC3339" in said or "timezone" in said
+    return f"{said} (a time looks like `2026-01-31T12:00:00Z`)" if example else said

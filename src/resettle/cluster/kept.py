@@ -17,27 +17,17 @@ from msgspec import NODEFAULT, Raw, Struct
 
 from resettle.model import wire
 
-
-class Present(Struct):
-    """Something that is there; what it holds does not matter."""
-
-
-PRESENT: dict[str, Any] = {"ephemeral": Present, "empty_dir": Present, "host_path": Present}
-"""Undecoded parts of which the model asks only whether they are there."""
-
 SPELLED_OUT: dict[str, Any] = {
-    **PRESENT,
     "labels": dict[str, str],
     "node_selector": dict[str, str],
     "owner_references": list[wire.OwnerReference],
     "resources": wire.Resources,
     "overhead": dict[str, str | int | float],
-    "ports": list[wire.Port],
     "affinity": wire.Affinity,
     "tolerations": list[wire.TolerationItem],
     "topology_spread_constraints": list[wire.SpreadItem],
-    "resource_claims": list[Present],
-    "scheduling_gates": list[Present],
+    "resource_claims": list[wire.Present],
+    "scheduling_gates": list[wire.Present],
 }
 """What the undecoded parts are made of."""
 
@@ -45,11 +35,10 @@ SPELLED_OUT: dict[str, Any] = {
 @cache
 def kept(struct: type[Struct], *, spelled_out: bool = False) -> Any:
     """The struct to read an object with that is to be written again, as short as it goes."""
-    parts = SPELLED_OUT if spelled_out else PRESENT
 
     def kept_type(hint: Any) -> Any:
         """The type with every shape in it as it is kept."""
-        if isinstance(hint, type) and issubclass(hint, wire.Wire):
+        if isinstance(hint, type) and issubclass(hint, wire.Wire | wire.Key):
             return kept(hint, spelled_out=spelled_out)
         origin, inner = get_origin(hint), tuple(map(kept_type, get_args(hint)))
         if origin in (Union, UnionType):
@@ -58,8 +47,8 @@ def kept(struct: type[Struct], *, spelled_out: bool = False) -> Any:
 
     fields: list[tuple[str, Any, Any]] = []
     for field in msgspec.structs.fields(struct):
-        if field.type is Raw and (spelled_out or field.name in parts):
-            fields.append((field.name, kept_type(parts[field.name]) | None, None))
+        if field.type is Raw and spelled_out:
+            fields.append((field.name, kept_type(SPELLED_OUT[field.name]) | None, None))
         elif field.default_factory is not NODEFAULT:
             made = kept_type(field.type)
             fields.append((field.name, made, msgspec.field(default_factory=made)))

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from resettle.cluster.access import Access
 from resettle.cluster.api import Api
@@ -26,11 +26,11 @@ def listed(
     """The list as it is now; given up between two pages once it is `unwanted`."""
     what = path.rpartition("/")[2]
     listing = Listing("", {}, {})
-    put = listing.put
     # Objects of one namespace come in a row.
     namespace: str | None = None
     before: dict[str, Version] = {}
     versions: dict[str, Version] = {}
+    put: dict[str, Any] = {}
     api = Api(access)
     try:
         for body in api.portions(path, what):
@@ -43,9 +43,10 @@ def listed(
                     namespace = meta.namespace
                     before = held.get(namespace, {})
                     versions = listing.versions.setdefault(namespace, {})
+                    put = listing.put.setdefault(namespace, {})
                 name, ours = meta.name, version_of(meta.resource_version)
-                if before.get(name) != ours or not ours:
-                    put.setdefault(meta.namespace, {})[name] = reader.model(item, what)
+                if not before or before.get(name) != ours or not ours:
+                    put[name] = reader.model(item, what)
                 versions[name] = ours
             if unwanted.is_set():
                 break

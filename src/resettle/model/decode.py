@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
-from msgspec.structs import astuple
 
 from resettle.errors import InputError
 from resettle.model import wire
@@ -36,8 +35,7 @@ from resettle.model.parts import (
     annotations_of,
     asked_by,
     conditions_of,
-    container_state_of,
-    host_ports_of,
+    container_states_of,
     parse_time,
     rare_parts_of,
     ready_of,
@@ -69,7 +67,6 @@ _amounts = msgspec.json.Decoder(dict[str, Amount] | None)
 _affinity = msgspec.json.Decoder(wire.Affinity | None)
 _tolerations = msgspec.json.Decoder(list[wire.TolerationItem] | None)
 _spread = msgspec.json.Decoder(list[wire.SpreadItem] | None)
-_ports = msgspec.json.Decoder(list[wire.Port] | None)
 _anything = msgspec.json.Decoder(list[Raw] | None)
 
 
@@ -84,7 +81,7 @@ class Decoder:
         self._texts: dict[str, str] = {}
         self._quantities: dict[Amount, int] = {}
         self._labels: dict[bytes, dict[str, str]] = {}
-        self._annotations: dict[tuple[str | None, ...], dict[str, str]] = {}
+        self._annotations: dict[wire.WatchedAnnotations | None, dict[str, str]] = {}
         self._owners: dict[bytes, tuple[Owner, ...]] = {}
         self._asks: dict[tuple[bytes, bool], ContainerAsk] = {}
         self._demands: dict[tuple[Any, ...], Demand] = {}
@@ -103,8 +100,7 @@ class Decoder:
         since = b""
         if self._reads_conditions:
             conditions, since = conditions_of(told) if told else ((), b"")
-        started, created = status.start_time, meta.creation_timestamp
-        born = parse_time(created)
+        started, born = status.start_time, meta.creation_timestamp
         return Pod(
             meta.name,
             meta.uid,
@@ -112,7 +108,7 @@ class Decoder:
             node,
             self._state(status, conditions, ready_of(told)),
             born,
-            born if started == created else parse_time(started),
+            born if started == born else started,
             meta.deletion_timestamp is not None,
             claims,
             tuple([f"{meta.name}-{volume}" for volume in own]) if own else (),
@@ -244,7 +240,7 @@ class Decoder:
         owners = self._owners.get(raw_owners)
         if owners is None:
             owners = self._owners[raw_owners] = self._owner_references(raw_owners)
-        annotations = astuple(meta.annotations) if meta.annotations else ()
+        annotations = meta.annotations
         # Shared parts are one object each, so their identity stands for their bytes.
         key = (meta.namespace, id(labels), annotations, id(owners), id(spec))
         template = self._templates.get(key)
@@ -347,7 +343,7 @@ class Decoder:
             host_ports=tuple(
                 HostPort(port.protocol, port.host_port, _address(port.host_ip))
                 for container in (*(item.containers or ()), *sidecars)
-                for port in _part(_ports, host_ports_of(container)) or ()
+                for port in container.ports or ()
                 if port.host_port
             ),
         )
@@ -393,21 +389,28 @@ class Decoder:
         return measured
 
     def _state(self, status: wire.PodStatus, conditions: Conditions | None, ready: bool) -> State:
-        containers, init = status.container_statuses, status.init_container_statuses
-        ephemeral = status.ephemeral_container_statuses
         key = (
             status.phase,
             status.reason,
             status.qos_class,
-            tuple([container_state_of(it) for it in containers]) if containers else (),
-            tuple([container_state_of(it) for it in init]) if init else (),
-            tuple([container_state_of(it) for it in ephemeral]) if ephemeral else (),
+            status.container_statuses,
+            status.init_container_statuses,
+            status.ephemeral_container_statuses,
             conditions,
             ready,
         )
         state = self._states.get(key)
         if state is None:
-            state = self._states[key] = State(*key)
+            state = self._states[key] = State(
+                status.phase,
+                status.reason,
+                status.qos_class,
+                container_states_of(status.container_statuses),
+                container_states_of(status.init_container_statuses),
+                container_states_of(status.ephemeral_container_statuses),
+                conditions,
+                ready,
+            )
         return state
 
 

@@ -9,7 +9,7 @@ from sys import byteorder
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec.structs import astuple
 
 from resettle.errors import InputError
 from resettle.model import wire
@@ -27,7 +27,6 @@ _PIN = re.compile(
     rb'\s*"values":\s*\[\s*)"([^"]*)"(\s*\]\s*\}\s*\])'
 )
 _OWN_NODE_JSON = msgspec.json.encode(OWN_NODE)
-_NO_STATE = ContainerState()
 NO_VOLUMES: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
 
 
@@ -44,12 +43,16 @@ def parse_time(text: str | None) -> datetime | None:
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
-def container_state_of(status: wire.ContainerStatus) -> ContainerState:
-    """What the kubelet last said of one container."""
+def container_states_of(
+    statuses: tuple[wire.ContainerStatus, ...] | None,
+) -> tuple[ContainerState, ...]:
+    """What the kubelet last said of each container."""
+    return tuple(map(_container_state, statuses or ()))
+
+
+def _container_state(status: wire.ContainerStatus) -> ContainerState:
     state = status.state
     waiting, ended = (state.waiting, state.terminated) if state else (None, None)
-    if waiting is None and ended is None and not status.restart_count:
-        return _NO_STATE
     return ContainerState(
         status.restart_count,
         waiting.reason if waiting else None,
@@ -63,26 +66,20 @@ def volumes_of(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], tuple[str, 
     claims: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     local = False
-    absent = wire.ABSENT
     for volume in volumes:
         if volume.persistent_volume_claim is not None:
             claims += (volume.persistent_volume_claim.claim_name,)
-        elif volume.ephemeral is not absent and _told(volume.ephemeral):
+        elif volume.ephemeral is not None:
             own += (volume.name,)
-        elif not local:
-            local = (volume.empty_dir is not absent and _told(volume.empty_dir)) or (
-                volume.host_path is not absent and _told(volume.host_path)
-            )
+        elif volume.empty_dir is not None or volume.host_path is not None:
+            local = True
     return claims, own, local
 
 
-def _told(raw: Raw) -> bool:
-    return bytes(raw) != b"null"
-
-
-def annotations_of(marks: tuple[str | None, ...]) -> dict[str, str]:
+def annotations_of(marks: wire.WatchedAnnotations | None) -> dict[str, str]:
     """The annotations that are there, by name."""
-    return {name: mark for name, mark in zip(ANNOTATIONS, marks, strict=False) if mark is not None}
+    told = astuple(marks) if marks else ()
+    return {name: mark for name, mark in zip(ANNOTATIONS, told, strict=False) if mark is not None}
 
 
 def rare_parts_of(item: wire.PodSpec) -> tuple[bytes, ...]:
@@ -98,18 +95,10 @@ def rare_parts_of(item: wire.PodSpec) -> tuple[bytes, ...]:
 def asked_by(containers: list[wire.Container] | None) -> tuple[Any, ...]:
     """What makes containers alike: their images, and what they ask of a node."""
     return tuple(
-        [(c.image, bytes(c.resources), c.restart_policy, host_ports_of(c)) for c in containers]
+        [(c.image, bytes(c.resources), c.restart_policy, c.ports) for c in containers]
         if containers
         else ()
     )
-
-
-def host_ports_of(container: wire.Container) -> bytes:
-    """Its ports, undecoded, if it takes some of the node's own."""
-    if container.ports is wire.ABSENT:
-        return b""
-    ports = bytes(container.ports)
-    return ports if b"hostPort" in ports else b""
 
 
 def unpinned(affinity: bytes, node: bytes) -> bytes:

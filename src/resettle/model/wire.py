@@ -7,6 +7,10 @@ Types are written here as they are, not left as text for later: msgspec would re
 at every start.
 """
 
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta as Constraint
 from msgspec import Raw, Struct, field
 
 from resettle.model.pod import (
@@ -21,13 +25,22 @@ from resettle.model.pod import (
 from resettle.model.selector import Expression
 
 ABSENT = Raw(b"")
+Time = Annotated[datetime, Constraint(tz=True)]
 
 
 class Wire(Struct, gc=False, rename="camel"):
     """A piece of an object on the wire."""
 
 
-class WatchedAnnotations(Wire):
+class Key(Struct, frozen=True, gc=False, rename="camel"):
+    """A piece by which something that is made of it is found again."""
+
+
+class Present(Wire):
+    """Something that is there; what it holds does not matter."""
+
+
+class WatchedAnnotations(Key, frozen=True):
     """The annotations that can matter, and no others."""
 
     evict: str | None = field(name=EVICT, default=None)
@@ -43,24 +56,24 @@ class PodMeta(Wire):
     name: str = ""
     namespace: str = ""
     uid: str = ""
-    creation_timestamp: str | None = None
+    creation_timestamp: Time | None = None
     deletion_timestamp: str | None = None
     labels: Raw = ABSENT
     annotations: WatchedAnnotations | None = None
     owner_references: Raw = ABSENT
 
 
-class Container(Wire):
-    image: str = ""
-    resources: Raw = ABSENT
-    ports: Raw = ABSENT
-    restart_policy: str | None = None
-
-
-class Port(Wire):
+class Port(Key, frozen=True):
     host_port: int = 0
     protocol: str = "TCP"
     host_ip: str = field(name="hostIP", default="")
+
+
+class Container(Wire):
+    image: str = ""
+    resources: Raw = ABSENT
+    ports: tuple[Port, ...] | None = None
+    restart_policy: str | None = None
 
 
 class ClaimSource(Wire):
@@ -70,9 +83,9 @@ class ClaimSource(Wire):
 class Volume(Wire):
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
-    ephemeral: Raw = ABSENT
-    empty_dir: Raw = ABSENT
-    host_path: Raw = ABSENT
+    ephemeral: Present | None = None
+    empty_dir: Present | None = None
+    host_path: Present | None = None
 
 
 class PodSpec(Wire):
@@ -91,17 +104,17 @@ class PodSpec(Wire):
     scheduling_gates: Raw = ABSENT
 
 
-class Ended(Wire):
+class Ended(Key, frozen=True):
     reason: str = ""
     exit_code: int = 0
 
 
-class Phase(Wire):
+class Phase(Key, frozen=True):
     waiting: Ended | None = None
     terminated: Ended | None = None
 
 
-class ContainerStatus(Wire):
+class ContainerStatus(Key, frozen=True):
     restart_count: int = 0
     state: Phase | None = None
 
@@ -117,11 +130,11 @@ class PodStatus(Wire):
     phase: str = ""
     reason: str = ""
     qos_class: str = ""
-    start_time: str | None = None
+    start_time: Time | None = None
     conditions: list[ConditionStatus] | None = None
-    container_statuses: list[ContainerStatus] | None = None
-    init_container_statuses: list[ContainerStatus] | None = None
-    ephemeral_container_statuses: list[ContainerStatus] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    ephemeral_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
 class PodObject(Wire):
