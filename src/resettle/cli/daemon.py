@@ -67,6 +67,7 @@ def run_to_the_end(at_work: Callable[[], AbstractAsyncContextManager[Daemon]], l
             loop.add_signal_handler(signal.SIGUSR1, daemon.tell_known)
             return await daemon.run()
 
+    gc.freeze()  # nobody need look through what was imported later either
     gc.enable()
     try:
         return asyncio.run(main())

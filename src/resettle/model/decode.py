@@ -15,11 +15,7 @@ from msgspec import Raw
 
 from resettle.errors import InputError
 from resettle.model import wire
-from resettle.model.affinity import (
-    NodeTerm,
-    PreferredPodTerm,
-    PreferredTerm,
-)
+from resettle.model.affinity import NodeTerm
 from resettle.model.node import (
     AttachLimits,
     Budget,
@@ -52,9 +48,16 @@ from resettle.model.pod import (
     Template,
 )
 from resettle.model.quantity import parse_quantity
-from resettle.model.resources import ContainerAsk, pod_requests, quality_of_service
+from resettle.model.resources import ContainerAsk, Size, size_of
 from resettle.model.taint import Taint, Toleration
-from resettle.model.wishes import node_term_of, pod_term_of, selector_of, spread_constraint_of
+from resettle.model.wishes import (
+    Wishes,
+    node_term_of,
+    selector_of,
+    spread_of,
+    tolerations_of,
+    wishes_of,
+)
 
 T = TypeVar("T")
 Amount = str | int | float
@@ -64,9 +67,6 @@ _labels = msgspec.json.Decoder(dict[str, str] | None)
 _owners = msgspec.json.Decoder(list[wire.OwnerReference] | None)
 _resources = msgspec.json.Decoder(wire.Resources | None)
 _amounts = msgspec.json.Decoder(dict[str, Amount] | None)
-_affinity = msgspec.json.Decoder(wire.Affinity | None)
-_tolerations = msgspec.json.Decoder(list[wire.TolerationItem] | None)
-_spread = msgspec.json.Decoder(list[wire.SpreadItem] | None)
 _anything = msgspec.json.Decoder(list[Raw] | None)
 
 
@@ -83,7 +83,9 @@ class Decoder:
         self._labels: dict[bytes, dict[str, str]] = {}
         self._annotations: dict[wire.WatchedAnnotations | None, dict[str, str]] = {}
         self._owners: dict[bytes, tuple[Owner, ...]] = {}
-        self._asks: dict[tuple[bytes, bool], ContainerAsk] = {}
+        self._sizes: dict[tuple[Any, ...], Size] = {}
+        self._wishes: dict[bytes, Wishes] = {}
+        self._tolerations: dict[bytes, tuple[Toleration, ...]] = {}
         self._demands: dict[tuple[Any, ...], Demand] = {}
         self._specs: dict[tuple[Any, ...], Spec] = {}
         self._templates: dict[tuple[Any, ...], Template] = {}
@@ -225,7 +227,7 @@ class Decoder:
         for template in kept:
             for text in (template.namespace, *template.spec.images):
                 self._texts[text] = text
-        self._asks, self._quantities = {}, {}
+        self._sizes, self._wishes, self._tolerations, self._quantities = {}, {}, {}, {}
 
     # -- parts of a pod ---------------------------------------------------------------------
 
@@ -269,8 +271,8 @@ class Decoder:
             if b"matchFields" in affinity:
                 affinity = unpinned(affinity, node.encode())
         key = (
-            asked_by(item.containers),
-            asked_by(item.init_containers),
+            asked_by(item.containers) if item.containers else (),
+            asked_by(item.init_containers) if item.init_containers else (),
             affinity,
             bytes(item.tolerations),
             rare_parts_of(item),
@@ -281,72 +283,67 @@ class Decoder:
         )
         spec = self._specs.get(key)
         if spec is None:
-            built = self._build_spec(item, affinity, local=local, claimed=claimed)
-            spec = self._specs[key] = msgspec.structs.replace(built, ephemeral_claims=ephemeral)
+            spec = self._specs[key] = self._build_spec(item, affinity, local, claimed, ephemeral)
         return spec
 
     def _build_spec(
-        self, item: wire.PodSpec, affinity: bytes, *, local: bool, claimed: bool
+        self, item: wire.PodSpec, affinity: bytes, local: bool, claimed: bool, ephemeral: bool
     ) -> Spec:
-        containers = [self._ask(c) for c in item.containers or ()]
-        init_containers = [self._ask(c) for c in item.init_containers or ()]
-        pod_level = _part(_resources, bytes(item.resources))
-        wishes = _part(_affinity, affinity) or wire.Affinity()
-        nodes, near, away = wishes.node_affinity, wishes.pod_affinity, wishes.pod_anti_affinity
-        required = nodes.required if nodes else None
-        required_terms = required.node_selector_terms or () if required else ()
+        containers, init_containers = item.containers or (), item.init_containers or ()
+        size = self._size(item)
+        wishes = _shared(self._wishes, affinity, wishes_of)
         selector = _part(_labels, bytes(item.node_selector))
-        sidecars = [c for c in item.init_containers or () if c.restart_policy == "Always"]
+        sidecars = [c for c in init_containers if c.restart_policy == "Always"]
         return Spec(
             demand=self._demand(
-                pod_requests(
-                    containers,
-                    init_containers,
-                    self._measured(pod_level.requests if pod_level else None),
-                    self._measured(_part(_amounts, bytes(item.overhead))),
-                ),
-                tuple(
-                    Toleration(t.key or "", t.operator or "", t.value or "", t.effect or "")
-                    for t in _part(_tolerations, bytes(item.tolerations)) or ()
-                ),
+                size.requests,
+                _shared(self._tolerations, bytes(item.tolerations), tolerations_of),
                 None if selector is None else tuple(sorted(selector.items())),
-                tuple(map(node_term_of, required_terms)) if required else None,
-                any(term.match_fields for term in required_terms),
+                wishes.nodes,
             ),
-            requested=frozenset(
-                name for ask in (*containers, *init_containers) for name in ask.requests
-            ),
-            images=tuple(sorted(self._text(c.image) for c in item.containers or ())),
-            qos=quality_of_service((*containers, *init_containers)),
+            requested=size.requested,
+            images=tuple(sorted([self._text(c.image) for c in containers])),
+            qos=size.qos,
             priority=item.priority,
-            preferred_terms=tuple(
-                PreferredTerm(row.weight, node_term_of(row.preference))
-                for row in (nodes.preferred if nodes else None) or ()
-            ),
-            has_node_affinity=nodes is not None,
-            affinity=tuple(map(pod_term_of, (near.required if near else None) or ())),
-            anti_affinity=tuple(map(pod_term_of, (away.required if away else None) or ())),
-            preferred_away=tuple(
-                PreferredPodTerm(row.weight, pod_term_of(row.pod_affinity_term))
-                for row in (away.preferred if away else None) or ()
-            ),
-            spread=tuple(
-                map(
-                    spread_constraint_of,
-                    _part(_spread, bytes(item.topology_spread_constraints)) or (),
-                )
-            ),
+            preferred_terms=wishes.preferred_nodes,
+            has_node_affinity=wishes.speaks_of_nodes,
+            affinity=wishes.near,
+            anti_affinity=wishes.away,
+            preferred_away=wishes.preferred_away,
+            spread=spread_of(bytes(item.topology_spread_constraints)),
             local_storage=local,
             claim_volumes=claimed,
+            ephemeral_claims=ephemeral,
             resource_claims=bool(_part(_anything, bytes(item.resource_claims))),
             gated=bool(_part(_anything, bytes(item.scheduling_gates))),
             host_ports=tuple(
-                HostPort(port.protocol, port.host_port, _address(port.host_ip))
-                for container in (*(item.containers or ()), *sidecars)
-                for port in container.ports or ()
-                if port.host_port
+                [
+                    HostPort(port.protocol, port.host_port, _address(port.host_ip))
+                    for container in (*containers, *sidecars)
+                    for port in container.ports or ()
+                    if port.host_port
+                ]
             ),
         )
+
+    def _size(self, item: wire.PodSpec) -> Size:
+        containers, init_containers = item.containers or (), item.init_containers or ()
+        key = (
+            tuple([bytes(c.resources) for c in containers]),
+            tuple([(bytes(c.resources), c.restart_policy) for c in init_containers]),
+            bytes(item.resources),
+            bytes(item.overhead),
+        )
+        size = self._sizes.get(key)
+        if size is None:
+            pod_level = _part(_resources, key[2])
+            size = self._sizes[key] = size_of(
+                [self._ask(c) for c in containers],
+                [self._ask(c) for c in init_containers],
+                self._measured(pod_level.requests if pod_level else None),
+                self._measured(_part(_amounts, key[3])),
+            )
+        return size
 
     def _demand(
         self,
@@ -354,27 +351,23 @@ class Decoder:
         tolerations: tuple[Toleration, ...],
         node_selector: tuple[tuple[str, str], ...] | None,
         terms: tuple[NodeTerm, ...] | None,
-        pinned: bool,
     ) -> Demand:
         key = (frozenset(requests.items()), tolerations, node_selector, terms)
         demand = self._demands.get(key)
         if demand is None:
+            pinned = any(term.fields for term in terms or ())
             demand = self._demands[key] = Demand(
                 requests, tolerations, node_selector, terms, pinned
             )
         return demand
 
     def _ask(self, container: wire.Container) -> ContainerAsk:
-        key = (bytes(container.resources), container.restart_policy == "Always")
-        ask = self._asks.get(key)
-        if ask is None:
-            wanted = _part(_resources, key[0])
-            ask = self._asks[key] = ContainerAsk(
-                self._measured(wanted.requests if wanted else None),
-                self._measured(wanted.limits if wanted else None),
-                restartable=key[1],
-            )
-        return ask
+        wanted = _part(_resources, bytes(container.resources))
+        return ContainerAsk(
+            self._measured(wanted.requests if wanted else None),
+            self._measured(wanted.limits if wanted else None),
+            restartable=container.restart_policy == "Always",
+        )
 
     def _measured(self, amounts: dict[str, Amount] | None) -> dict[str, int]:
         measured: dict[str, int] = {}

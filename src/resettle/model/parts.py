@@ -92,13 +92,9 @@ def rare_parts_of(item: wire.PodSpec) -> tuple[bytes, ...]:
     return tuple(map(bytes, (selector, spread, overhead, resources, claims, gates)))
 
 
-def asked_by(containers: list[wire.Container] | None) -> tuple[Any, ...]:
+def asked_by(containers: list[wire.Container]) -> tuple[Any, ...]:
     """What makes containers alike: their images, and what they ask of a node."""
-    return tuple(
-        [(c.image, bytes(c.resources), c.restart_policy, c.ports) for c in containers]
-        if containers
-        else ()
-    )
+    return tuple([(c.image, bytes(c.resources), c.restart_policy, c.ports) for c in containers])
 
 
 def unpinned(affinity: bytes, node: bytes) -> bytes:

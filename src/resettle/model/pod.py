@@ -170,7 +170,7 @@ class ContainerState(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class State(Struct, frozen=True, cache_hash=True):
-    """What the kubelet last said of a pod, without times; one object for all it said the same of."""
+    """What the kubelet last said of a pod, without times; one object where it said the same."""
 
     phase: str = ""
     reason: str = ""

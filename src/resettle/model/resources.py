@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -16,6 +16,30 @@ class ContainerAsk(Struct, frozen=True):
     limits: Amounts
     restartable: bool = False
     """An init container that keeps running beside the others: a sidecar."""
+
+
+class Size(Struct, frozen=True):
+    """What a pod comes down to."""
+
+    requests: dict[str, int]
+    requested: frozenset[str]
+    """Resources that some container names, be it with zero."""
+    qos: str
+
+
+def size_of(
+    containers: Sequence[ContainerAsk],
+    init_containers: Sequence[ContainerAsk],
+    pod_level: Amounts,
+    overhead: Amounts,
+) -> Size:
+    """What containers that ask for this make of a pod."""
+    asks = (*containers, *init_containers)
+    return Size(
+        pod_requests(containers, init_containers, pod_level, overhead),
+        frozenset(name for ask in asks for name in ask.requests),
+        quality_of_service(asks),
+    )
 
 
 def pod_requests(

@@ -2,9 +2,74 @@
 
 from __future__ import annotations
 
+import msgspec
+from msgspec import Struct
+
 from resettle.model import wire
-from resettle.model.affinity import NodeTerm, PodTerm, SpreadConstraint
+from resettle.model.affinity import (
+    NodeTerm,
+    PodTerm,
+    PreferredPodTerm,
+    PreferredTerm,
+    SpreadConstraint,
+)
 from resettle.model.selector import NOTHING, Expression, LabelSelector, Requirement, Selector
+from resettle.model.taint import Toleration
+
+_affinity = msgspec.json.Decoder(wire.Affinity | None)
+_tolerations = msgspec.json.Decoder(list[wire.TolerationItem] | None)
+_spread = msgspec.json.Decoder(list[wire.SpreadItem] | None)
+
+
+class Wishes(Struct, frozen=True):
+    """What an affinity says."""
+
+    nodes: tuple[NodeTerm, ...] | None = None
+    """Where alone the pod may be; None if it does not say."""
+    speaks_of_nodes: bool = False
+    preferred_nodes: tuple[PreferredTerm, ...] = ()
+    near: tuple[PodTerm, ...] = ()
+    away: tuple[PodTerm, ...] = ()
+    preferred_away: tuple[PreferredPodTerm, ...] = ()
+
+
+def wishes_of(raw: bytes) -> Wishes:
+    """What an affinity says, undecoded or not there as it may be."""
+    told = _affinity.decode(raw) if raw else None
+    if told is None:
+        return _NO_WISHES
+    nodes, near, away = told.node_affinity, told.pod_affinity, told.pod_anti_affinity
+    required = nodes.required if nodes else None
+    return Wishes(
+        None if required is None else tuple(map(node_term_of, required.node_selector_terms or ())),
+        nodes is not None,
+        tuple(
+            PreferredTerm(row.weight, node_term_of(row.preference))
+            for row in (nodes.preferred if nodes else None) or ()
+        ),
+        tuple(map(pod_term_of, (near.required if near else None) or ())),
+        tuple(map(pod_term_of, (away.required if away else None) or ())),
+        tuple(
+            PreferredPodTerm(row.weight, pod_term_of(row.pod_affinity_term))
+            for row in (away.preferred if away else None) or ()
+        ),
+    )
+
+
+_NO_WISHES = Wishes()
+
+
+def tolerations_of(raw: bytes) -> tuple[Toleration, ...]:
+    """The tolerations that these bytes write down."""
+    return tuple(
+        Toleration(t.key or "", t.operator or "", t.value or "", t.effect or "")
+        for t in (_tolerations.decode(raw) if raw else None) or ()
+    )
+
+
+def spread_of(raw: bytes) -> tuple[SpreadConstraint, ...]:
+    """The topology spread constraints that these bytes write down."""
+    return tuple(map(_spread_constraint, (_spread.decode(raw) if raw else None) or ()))
 
 
 def _requirement(row: Expression) -> Requirement:
@@ -42,8 +107,7 @@ def pod_term_of(term: wire.PodAffinityTerm) -> PodTerm:
     )
 
 
-def spread_constraint_of(item: wire.SpreadItem) -> SpreadConstraint:
-    """A topology spread constraint."""
+def _spread_constraint(item: wire.SpreadItem) -> SpreadConstraint:
     return SpreadConstraint(
         max_skew=item.max_skew,
         topology_key=item.topology_key,
