@@ -8,6 +8,7 @@ population is made from the last: what did not change is shared, not copied.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -56,14 +57,18 @@ class Population:
         self._told_before: dict[Hashable, dict[Template, Any]] = {}
         self._by_label: dict[tuple[str, str], dict[str, list[Template]]] = {}
         self._lots: dict[Template, bytes] = {}
-        by_name, by_node = self._by_name, self._by_node
-        by_template, by_state = self._by_template, self._by_state
+        by_name: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        by_node: defaultdict[str, list[Pod]] = defaultdict(list)
+        by_template: defaultdict[Template, list[Pod]] = defaultdict(list)
+        by_state: defaultdict[State, set[Pod]] = defaultdict(set)
         for pod in pods:
             template = pod.template
-            by_name.setdefault(template.namespace, {})[pod.name] = pod
-            by_node.setdefault(pod.node, []).append(pod)
-            by_template.setdefault(template, []).append(pod)
-            by_state.setdefault(pod.state, set()).add(pod)
+            by_name[template.namespace][pod.name] = pod
+            by_node[pod.node].append(pod)
+            by_template[template].append(pod)
+            by_state[pod.state].add(pod)
+        self._by_name, self._by_node = dict(by_name), dict(by_node)
+        self._by_template, self._by_state = dict(by_template), dict(by_state)
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> Self:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
 
-from resettle.model.pod import Demand, Pod
+from resettle.model.pod import Pod
 from resettle.model.quantity import NANO
 
-_demand_of = attrgetter("template.spec.demand")
 
-
-def requested_by(pods: Iterable[Pod]) -> dict[str, int]:
+def requested_by(pods: Sequence[Pod]) -> dict[str, int]:
     """What these pods ask for together, in nano units, `pods` being their number."""
-    # Pods of one demand are counted first and multiplied then: a node meets few distinct ones.
-    demands: Counter[Demand] = Counter(map(_demand_of, pods))
-    used: dict[str, int] = {"pods": sum(demands.values()) * NANO}
-    for demand, times in demands.items():
-        for name, amount in demand.requests.items():
+    used: dict[str, int] = {"pods": len(pods) * NANO}
+    for pod in pods:
+        for name, amount in pod.template.spec.demand.requests.items():
             if name != "pods" and amount:
-                used[name] = used.get(name, 0) + amount * times
+                used[name] = used.get(name, 0) + amount
     return used
 
 
 def requests_after(
-    before: Mapping[str, int], came: Iterable[Pod], left: Iterable[Pod]
+    before: Mapping[str, int], came: Sequence[Pod], left: Sequence[Pod]
 ) -> dict[str, int]:
     """What is requested once some pods have come and others left."""
     used = dict(before)
