@@ -47,8 +47,6 @@ async def passes(clock: HandClock, seconds: float) -> None:
         pytest.param(5, 3, [0, 0, 0, 0.2, 0.4, 0.6], id="some at once, then one after another"),
         pytest.param(10, 1, [0, 0.1, 0.2, 0.3, 0.4, 0.5], id="no burst"),
         pytest.param(0.5, 5, [0, 0, 0, 0, 0, 2], id="less than one a second"),
-        pytest.param(-1, 1, [0] * 6, id="no limit"),
-        pytest.param(-1, 0, [0] * 6, id="no limit at all"),
     ],
 )
 def test_turns_come_as_fast_as_agreed_and_in_order(

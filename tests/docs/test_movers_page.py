@@ -74,10 +74,10 @@ def test_the_events_say_what_the_page_says() -> None:
         )
         told = {row[0].strip("`"): row[column].strip("`") for row in doc(PAGE).table("Events")}
 
-        assert told["type"] == event["type"]
-        assert told["action"] == event["action"]
-        assert told["reportingController"] == event["reportingController"]
-        assert told["reason"] in (event["reason"], "the plugin")
+        assert told["type"] == event.type
+        assert told["action"] == event.action
+        assert told["reportingController"] == event.reporting_controller
+        assert told["reason"] in (event.reason, "the plugin")
 
 
 def test_the_policy_of_the_page_is_that_of_the_example() -> None:

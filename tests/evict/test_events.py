@@ -130,8 +130,8 @@ def test_failures_are_told_only_when_the_policy_asks_for_it(
 def test_a_failure_says_why() -> None:
     event = event_of(to_leave(seen()), "none left", "house-1", HandClock().now())
 
-    assert (event["type"], event["reason"]) == ("Warning", "EvictionFailed")
-    assert event["note"] == f"{NOTE} failed: none left; {BY}"
+    assert (event.type, event.reason) == ("Warning", "EvictionFailed")
+    assert event.note == f"{NOTE} failed: none left; {BY}"
 
 
 @pytest.mark.parametrize(
@@ -145,16 +145,16 @@ def test_a_failure_says_why() -> None:
 def test_an_event_has_a_name_that_the_server_takes(name: str, cut: str) -> None:
     event = event_of(to_leave(seen(name)), "", "house-1", HandClock().now())
 
-    begin, _, end = event["metadata"]["name"].rpartition(".")
+    begin, _, end = event.metadata.name.rpartition(".")
     assert begin == cut
     assert len(end) == 16
-    assert event["regarding"]["name"] == name
+    assert event.regarding.name == name
 
 
 def test_a_note_is_no_longer_than_the_server_takes() -> None:
     move = to_leave(seen(), reason="ä" * 2000)
 
-    note = event_of(move, "", "house-1", HandClock().now())["note"]
+    note = event_of(move, "", "house-1", HandClock().now()).note
 
     assert len(note.encode()) in (1023, 1024)
     assert note.endswith("ää")

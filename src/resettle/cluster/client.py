@@ -12,7 +12,7 @@ import math
 import random
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlencode, urlsplit
@@ -71,6 +71,7 @@ class Client:
             self._base = access.server
             always += proxy_credentials(access.proxy).items()
         self._always = written(always)
+        self._written: tuple[Headers, bytes] = ((), self._always)
 
     async def __aenter__(self) -> Self:
         return self
@@ -148,11 +149,10 @@ class Client:
         """The answer, asked for once more with newer credentials if there are any."""
         typed = b"" if body is None else _typed(content_type)
         for last in (False, True):
-            shown = await self._shown()
+            shown = await self._shown() if self._identity.due() else self._identity.headers()
             if self._pace is not None:
                 await self._pace.turn()
-            headers = self._always + _written(shown) + typed
-            asked = request(method, self._target(path, query), headers, body)
+            asked = request(method, self._target(path, query), self._headers(shown) + typed, body)
             incoming, said = await self._exchanged(method, asked, within, before)
             if incoming.status < 300:
                 return Answer(incoming.status, said)
@@ -194,7 +194,7 @@ class Client:
         nobody can say which of them arrived. No more are sent than `at_once` gives.
         """
         shown = await self._shown()
-        headers = self._always + _written(shown) + _typed("application/json")
+        headers = self._headers(shown) + _typed("application/json")
         asked = [request("POST", self._target(path, None), headers, body) for path, body in posts]
         if self._pace is not None:
             for _ in posts:
@@ -209,7 +209,10 @@ class Client:
             channel.close()
             raise
         self._put_by(channel)
-        return [Answer(it.status, body, _retry_after(it)) for it, body in heard]
+        return [
+            Answer(it.status, body, None if it.status < 300 else _retry_after(it))
+            for it, body in heard
+        ]
 
     def at_once(self) -> float:
         """How many requests could go out now without being held back."""
@@ -226,8 +229,7 @@ class Client:
             shown = await self._shown()
             channel = await self._connected()
             try:
-                headers = self._always + _written(shown)
-                asked = request("GET", self._target(path, query), headers, None)
+                asked = request("GET", self._target(path, query), self._headers(shown), None)
                 async with asyncio.timeout(quiet_for):
                     incoming = await channel.begin(asked)
                 pieces = _within(channel.pieces(), quiet_for)
@@ -288,18 +290,18 @@ class Client:
             await asyncio.to_thread(self._identity.renew)
         return self._identity.headers()
 
+    def _headers(self, shown: Headers) -> bytes:
+        """What goes with every request until there are newer credentials."""
+        if shown is not self._written[0]:
+            self._written = (shown, self._always + written(shown))
+        return self._written[1]
+
     async def _signs_in_anew(self, status: int, shown: Headers) -> bool:
         """Whether there are newer credentials than those that were just turned down."""
         return status == _UNAUTHORIZED and await asyncio.to_thread(self._identity.renew, shown)
 
     async def _unreachable(self, error: Exception) -> ClusterUnreachable:
         return await asyncio.to_thread(unreachable, self._access, error)
-
-
-@lru_cache(maxsize=2)
-def _written(shown: Headers) -> bytes:
-    """The same for every request until there are newer credentials."""
-    return written(shown)
 
 
 @cache

@@ -13,6 +13,7 @@ _LONGEST_CHUNK_LINE = 1024
 _END = b"\r\n\r\n"
 _CONNECTION = b"\r\nconnection:"
 _ENCODING = b"\r\ntransfer-encoding:"
+_LENGTH = b"\r\ncontent-length:"
 _NO_BODY = (204, 304)
 
 
@@ -64,11 +65,7 @@ class Incoming:
 
         Looked for one by one: of the dozen that an API server sends, three matter.
         """
-        start = self._headers.find(b"\r\n%b:" % name)
-        if start < 0:
-            return b""
-        start += len(name) + 3
-        return self._headers[start : self._headers.index(b"\r\n", start)].strip()
+        return _value(self._headers, b"\r\n%b:" % name)
 
     def feed(self, data: bytes, at: int, pieces: list[bytes]) -> int:
         """Takes in what has come from `at` on, adds to the pieces of the body, and says how far.
@@ -95,21 +92,22 @@ class Incoming:
                 raise Garbled("its headers have no end")
             return at
         headers, end = data[at : end + 2].lower(), end + len(_END)
-        if not headers.startswith(b"http/1.") or not headers[9:12].isdigit():
+        code = headers[9:12]
+        if not headers.startswith(b"http/1.") or not code.isdigit():
             raise Garbled(f"it begins with {data[at : at + 40].decode('latin-1')!r}")
-        status = int(headers[9:12])
+        status = int(code)
         if status < 200:
             return end  # a word in between, such as 100 Continue
         self.status, self._headers = status, headers
         self.lasts = headers[7:8] == b"1"
         if _CONNECTION in headers:
-            closes = self.header(b"connection")
+            closes = _value(headers, _CONNECTION)
             self.lasts = closes == b"keep-alive" if not self.lasts else closes != b"close"
         if status in _NO_BODY:
             self.done = True
-        elif _ENCODING in headers and b"chunked" in self.header(b"transfer-encoding"):
+        elif _ENCODING in headers and b"chunked" in _value(headers, _ENCODING):
             self._step = Incoming._chunk_size
-        elif length := self.header(b"content-length"):
+        elif length := _value(headers, _LENGTH):
             if not length.isdigit():
                 raise Garbled(f"its length is {length.decode('latin-1')!r}")
             self._left = int(length)
@@ -166,3 +164,12 @@ class Incoming:
     def _until_closed(self, data: bytes, at: int, pieces: list[bytes]) -> int:
         pieces.append(data[at:])
         return len(data)
+
+
+def _value(headers: bytes, begin: bytes) -> bytes:
+    """What stands behind this beginning of a header line; empty if there is none."""
+    start = headers.find(begin)
+    if start < 0:
+        return b""
+    start += len(begin)
+    return headers[start : headers.index(b"\r\n", start)].strip()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from resettle.clock import SYSTEM, Clock
 
 DEFAULT_QPS = 5.0
@@ -13,7 +11,7 @@ DEFAULT_BURST = 10
 class Pace:
     """So many turns a second, and so many at once after a rest.
 
-    Zero stands for the defaults of Kubernetes clients, 5 and 10; a negative `qps` for no limit.
+    Zero stands for the defaults of Kubernetes clients, 5 and 10.
     """
 
     def __init__(self, qps: float = 0, burst: int = 0, clock: Clock = SYSTEM) -> None:
@@ -25,8 +23,6 @@ class Pace:
 
     async def turn(self) -> None:
         """Returns when it is the caller's turn; first come, first served."""
-        if self.qps < 0:
-            return
         self._refill()
         # The turn is taken at once, if need be from what is still to come: who asks next waits
         # longer, so nobody overtakes, and waking late costs no later turn.
@@ -41,8 +37,6 @@ class Pace:
 
     def at_once(self) -> float:
         """How many turns could be had now without waiting."""
-        if self.qps < 0:
-            return math.inf
         self._refill()
         return max(0.0, self._left)
 

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import count
-from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from resettle.clock import Clock, to_the_second
 from resettle.cluster.client import Answer, Client
@@ -154,31 +154,50 @@ def _limit_in_words(refusal: Refusal) -> str:
     return ""
 
 
-def event_of(move: Move, failure: str, instance: str, at: datetime) -> dict[str, Any]:
-    """The event, as `events.k8s.io/v1` has it; without a `failure` the pod was evicted."""
+class _Meta(Struct, gc=False):
+    name: str
+    namespace: str
+
+
+class _Regarding(Struct, gc=False, rename="camel"):
+    namespace: str
+    name: str
+    uid: str
+    api_version: str = "v1"
+    kind: str = "Pod"
+
+
+class Event(Struct, gc=False, rename="camel"):
+    """What happened to a pod, as `events.k8s.io/v1` has it."""
+
+    metadata: _Meta
+    event_time: str
+    reporting_instance: str
+    reason: str
+    regarding: _Regarding
+    note: str
+    type: str
+    api_version: str = f"{GROUP}/v1"
+    kind: str = "Event"
+    reporting_controller: str = CONTROLLER
+    action: str = "Descheduled"
+
+
+def event_of(move: Move, failure: str, instance: str, at: datetime) -> Event:
+    """The event; without a `failure` the pod was evicted."""
     pod = move.pod
+    name, namespace = pod.name, pod.namespace
     by = f"{move.plugin} in profile {move.profile}: {move.reason}"
     what = f"pod eviction from {pod.node} node by {REQUESTED_BY}"
     note = f"{what} failed: {failure}; {by}" if failure else f"{what}; {by}"
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {
-            "name": f"{pod.name[:_LONGEST_NAME].rstrip('-.')}.{_OURS}{next(_serial):x}",
-            "namespace": pod.namespace,
-        },
-        "eventTime": f"{to_the_second(at)}.{at.microsecond:06}Z",
-        "reportingController": CONTROLLER,
-        "reportingInstance": instance,
-        "action": "Descheduled",
-        "reason": "EvictionFailed" if failure else move.plugin,
-        "regarding": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "uid": pod.uid,
-        },
-        "note": note.encode()[:_LONGEST_NOTE].decode(errors="ignore"),
-        "type": "Warning" if failure else "Normal",
-    }
+    if len(note) > _LONGEST_NOTE // 4:
+        note = note.encode()[:_LONGEST_NOTE].decode(errors="ignore")
+    return Event(
+        _Meta(f"{name[:_LONGEST_NAME].rstrip('-.')}.{_OURS}{next(_serial):x}", namespace),
+        f"{to_the_second(at)}.{at.microsecond:06}Z",
+        instance,
+        "EvictionFailed" if failure else move.plugin,
+        _Regarding(namespace, name, pod.uid),
+        note,
+        "Warning" if failure else "Normal",
+    )

@@ -30,7 +30,8 @@ async def clients_of(
     async with AsyncExitStack() as stack:
 
         async def client(clock: Clock, *, paced: bool) -> Client:
-            pace = Pace(settings.qps, settings.burst, clock) if paced else None
+            held_back = paced and settings.qps >= 0
+            pace = Pace(settings.qps, settings.burst, clock) if held_back else None
             return await stack.enter_async_context(Client(access, pace, clock))
 
         yield Clients(
