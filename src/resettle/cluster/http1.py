@@ -6,14 +6,16 @@ library, and evictions come in thousands (docs/performance.md). Only bytes here,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 LONGEST_HEAD = 64 << 10
 _LONGEST_CHUNK_LINE = 1024
 _END = b"\r\n\r\n"
-_CONNECTION = b"\r\nconnection:"
-_ENCODING = b"\r\ntransfer-encoding:"
-_LENGTH = b"\r\ncontent-length:"
+_FRAMING = re.compile(
+    rb"\r\n(connection|content-length|transfer-encoding):[ \t]*([^\r]*)", re.IGNORECASE
+)
+"""The headers that say where an answer ends, and whether another may follow."""
 _NO_BODY = (204, 304)
 
 
@@ -61,11 +63,9 @@ class Incoming:
         return bool(self.status)
 
     def header(self, name: bytes) -> bytes:
-        """What a header says, in lower case like its name; empty if it is not there.
-
-        Looked for one by one: of the dozen that an API server sends, three matter.
-        """
-        return _value(self._headers, b"\r\n%b:" % name)
+        """What a header says, in lower case like its name; empty if it is not there."""
+        _, _, after = self._headers.lower().partition(b"\r\n%b:" % name)
+        return after.partition(b"\r\n")[0].strip()
 
     def feed(self, data: bytes, at: int, pieces: list[bytes]) -> int:
         """Takes in what has come from `at` on, adds to the pieces of the body, and says how far.
@@ -91,23 +91,30 @@ class Incoming:
             if len(data) - at > LONGEST_HEAD:
                 raise Garbled("its headers have no end")
             return at
-        headers, end = data[at : end + 2].lower(), end + len(_END)
+        headers, end = data[at : end + 2], end + len(_END)
         code = headers[9:12]
-        if not headers.startswith(b"http/1.") or not code.isdigit():
-            raise Garbled(f"it begins with {data[at : at + 40].decode('latin-1')!r}")
+        if not headers.startswith(b"HTTP/1.") or not code.isdigit():
+            raise Garbled(f"it begins with {headers[:40].decode('latin-1')!r}")
         status = int(code)
         if status < 200:
             return end  # a word in between, such as 100 Continue
         self.status, self._headers = status, headers
         self.lasts = headers[7:8] == b"1"
-        if _CONNECTION in headers:
-            closes = _value(headers, _CONNECTION)
-            self.lasts = closes == b"keep-alive" if not self.lasts else closes != b"close"
+        length, chunked = b"", False
+        for name, told in _FRAMING.findall(headers):
+            match name.lower():
+                case b"content-length":
+                    length = told.strip()
+                case b"transfer-encoding":
+                    chunked = b"chunked" in told.lower()
+                case _:
+                    closes = told.strip().lower()
+                    self.lasts = closes == b"keep-alive" if not self.lasts else closes != b"close"
         if status in _NO_BODY:
             self.done = True
-        elif _ENCODING in headers and b"chunked" in _value(headers, _ENCODING):
+        elif chunked:
             self._step = Incoming._chunk_size
-        elif length := _value(headers, _LENGTH):
+        elif length:
             if not length.isdigit():
                 raise Garbled(f"its length is {length.decode('latin-1')!r}")
             self._left = int(length)
@@ -164,12 +171,3 @@ class Incoming:
     def _until_closed(self, data: bytes, at: int, pieces: list[bytes]) -> int:
         pieces.append(data[at:])
         return len(data)
-
-
-def _value(headers: bytes, begin: bytes) -> bytes:
-    """What stands behind this beginning of a header line; empty if there is none."""
-    start = headers.find(begin)
-    if start < 0:
-        return b""
-    start += len(begin)
-    return headers[start : headers.index(b"\r\n", start)].strip()

@@ -114,7 +114,7 @@ class Carrier:
         ending = outcome.ending
         tell = self._log.warning if ending in (Ending.UNKNOWN, Ending.ERROR) else self._log.info
         tell(
-            _EVENTS.get(ending, str(ending)),
+            _EVENTS[ending],
             pod=move.pod.key,
             uid=move.pod.uid,
             node=move.pod.node,
@@ -132,7 +132,7 @@ def _told_by(outcome: object) -> Outcome:
     return Outcome(Ending.UNKNOWN, f"the mover answered {outcome!r}, which is no outcome")
 
 
-_EVENTS = {
+_EVENTS = {ending: str(ending) for ending in Ending} | {
     Ending.BACKGROUND: "moving in background",
     Ending.BUDGET: "refused by budget",
     Ending.WEBHOOK: "refused by webhook",
