@@ -40,6 +40,8 @@ class Channel(asyncio.Protocol):
         self._trouble: Exception | None = None
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self.sent = False
+        """Whether the server may have heard of what answers are expected to."""
         self.used_at = 0.0
         """When it was last put aside, by the clock of who keeps it."""
 
@@ -82,7 +84,7 @@ class Channel(asyncio.Protocol):
         self._incoming = Incoming()
 
     async def _tunnelled(self, asked: bytes) -> int:
-        self._send(asked)
+        self._begin(asked)
         while not self._incoming.begun:
             await self._news()
         return self._incoming.status
@@ -104,24 +106,39 @@ class Channel(asyncio.Protocol):
 
     # -- requests -------------------------------------------------------------------------------
 
-    def ask_all(self, asked: bytes, count: int, within: float) -> asyncio.Future[list[Heard]]:
-        """The answers to so many requests, sent one behind the other without waiting.
+    def expect(self, count: int, within: float) -> asyncio.Future[list[Heard]]:
+        """The answers to so many requests, which are still to be sent.
 
         `TimeoutError` after so many seconds.
         """
         answers = self._answers = self._loop.create_future()
+        self.sent = False
         if self._trouble is not None:
             answers.set_exception(self._trouble)
             return answers
         self._due_by(self._loop.time() + within)
         self._heard, self._awaited = [], count
-        self._send(asked)
+        self._incoming = Incoming()
         return answers
+
+    def send(self, asked: bytes) -> None:
+        """Sends what answers are expected to, unless nobody expects them any more."""
+        assert self._answers is not None
+        assert self._transport is not None
+        if not self._answers.done():
+            self.sent = True
+            self._transport.write(asked)
+
+    def give_up(self, why: Exception) -> None:
+        """Has who expects answers know why nothing is sent."""
+        assert self._answers is not None
+        if not self._answers.done():
+            self._answers.set_exception(why)
 
     async def begin(self, asked: bytes) -> Incoming:
         """The head of the answer to a request whose body is to be read piece by piece."""
         self._streams = True
-        self._send(asked)
+        self._begin(asked)
         while not self._incoming.begun:
             await self._news()
         return self._incoming
@@ -160,7 +177,7 @@ class Channel(asyncio.Protocol):
         self.close()
         self._wake()
 
-    def _send(self, asked: bytes) -> None:
+    def _begin(self, asked: bytes) -> None:
         assert self._transport is not None
         self._incoming = Incoming()
         self._transport.write(asked)

@@ -24,6 +24,7 @@ from resettle.cluster.connection import proxy_credentials
 from resettle.cluster.credentials import Headers
 from resettle.cluster.http1 import Incoming, request, written
 from resettle.cluster.lines import Lines
+from resettle.cluster.outbox import Before, Outbox
 from resettle.cluster.pace import Pace
 from resettle.cluster.retries import pause_before_retry
 from resettle.cluster.statuses import Answer
@@ -61,6 +62,7 @@ class Client:
         self._pace = pace
         self._jitter = jitter
         self._clock = clock
+        self._outbox = Outbox()
         self._idle: list[tuple[Channel, ssl.SSLContext | None]] = []
         server = urlsplit(access.server)
         self._base = server.path.rstrip("/")
@@ -106,7 +108,7 @@ class Client:
         content_type: str = "application/json",
         within: float = _ANSWER_SECONDS,
         patience: float = PATIENCE_SECONDS,
-        before: Callable[[], None] | None = None,
+        before: Before | None = None,
     ) -> Answer:
         """The answer to one request, whatever it is.
 
@@ -144,7 +146,7 @@ class Client:
         query: Mapping[str, str] | None,
         content_type: str,
         within: float,
-        before: Callable[[], None] | None,
+        before: Before | None,
     ) -> Answer:
         """The answer, asked for once more with newer credentials if there are any."""
         typed = b"" if body is None else _typed(content_type)
@@ -161,7 +163,7 @@ class Client:
         return Answer(incoming.status, said, _retry_after(incoming))
 
     async def _exchanged(
-        self, method: str, asked: bytes, within: float, before: Callable[[], None] | None
+        self, method: str, asked: bytes, within: float, before: Before | None
     ) -> tuple[Incoming, bytes]:
         """One request and its answer; what can do no harm is sent again over a new connection."""
         while True:
@@ -169,14 +171,15 @@ class Client:
             fresh = channel is None
             channel = channel or await self._connected()
             try:
-                if before is not None:
-                    before()
-                (heard,) = await channel.ask_all(asked, 1, within)
+                answers = channel.expect(1, within)
+                self._outbox.put(channel, asked, before)
+                (heard,) = await answers
             except (OSError, TimeoutError) as error:
                 channel.close()
                 if dislikes_us(error):
                     raise await self._unreachable(error) from None
-                if fresh or method not in _IDEMPOTENT or isinstance(error, TimeoutError):
+                harmless = method in _IDEMPOTENT or not channel.sent
+                if fresh or not harmless or isinstance(error, TimeoutError):
                     raise answer_lost(self._access, error) from None
             except BaseException:
                 channel.close()
@@ -201,7 +204,9 @@ class Client:
                 await self._pace.turn()
         channel = self._put_aside() or await self._connected()
         try:
-            heard = await channel.ask_all(b"".join(asked), len(posts), within)
+            answers = channel.expect(len(posts), within)
+            self._outbox.put(channel, b"".join(asked))
+            heard = await answers
         except (OSError, TimeoutError) as error:
             channel.close()
             raise answer_lost(self._access, error) from None
