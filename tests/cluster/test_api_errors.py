@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -134,27 +134,24 @@ def test_an_answer_that_cannot_be_understood_is_an_error_that_names_the_list(bod
     assert "pods" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("item", "says"),
-    [
-        pytest.param(
-            pod("web-1", cpu="-1"),
-            "pods, Pod default/web-1: cpu: `-1` is negative; a resource is zero or more",
-            id="a value without sense",
-        ),
-        pytest.param(
-            {"metadata": {"namespace": "shop"}, "spec": {}},
-            "pods is a Pod without `metadata.name`",
-            id="without a name",
-        ),
-    ],
-)
-def test_an_object_without_sense_is_named(item: dict[str, Any], says: str) -> None:
-    body = json.dumps({"items": [item]}).encode()
+def test_an_object_without_sense_is_named() -> None:
+    body = json.dumps({"items": [pod("web-1", cpu="-1")]}).encode()
 
     error, _ = ended(struck("Pod", body=body))
 
-    assert (type(error), str(error)) == (InputError, says)
+    said = "pods, Pod default/web-1: cpu: `-1` is negative; a resource is zero or more"
+    assert (type(error), str(error)) == (InputError, said)
+
+
+@pytest.mark.parametrize("named", [{}, {"name": ""}], ids=["no name", "an empty one"])
+def test_an_object_without_a_name_is_told_by_its_place(named: dict[str, str]) -> None:
+    items = [pod("web-1"), {"metadata": {"namespace": "shop", **named}, "spec": {}}]
+
+    error, _ = ended(struck("Pod", body=json.dumps({"items": items}).encode()))
+
+    assert type(error) is ClusterError
+    assert "pods" in str(error)
+    assert "$.items[1].metadata" in str(error)
 
 
 # -- nobody there --------------------------------------------------------------------------------

@@ -201,7 +201,7 @@ _POD = '{"type":"%s","object":{"metadata":{"name":"x"},"spec":{},%s}}'
         pytest.param(_POD % ("RENAMED", '"a":1'), "`RENAMED`", id="an event nobody knows"),
         pytest.param(_POD % ("ADDED", '"status":7'), "cannot be understood", id="no pod"),
         pytest.param(
-            '{"type":"ADDED","object":{"metadata":{},"spec":{}}}', "without", id="a pod of no name"
+            '{"type":"ADDED","object":{"metadata":{},"spec":{}}}', "`name`", id="a pod of no name"
         ),
         pytest.param(
             _POD % ("ADDED", '"status":{"startTime":"noon"}'), "startTime", id="a pod out of time"

@@ -100,12 +100,10 @@ class Collection:
             objects.extend(items)
             return
         for item in items:
-            meta = item.metadata
-            if not meta.name:
-                raise InputError(f"{place} is a {kind} without `metadata.name`")
             try:
                 objects.append(modelled(item))
             except (InputError, msgspec.ValidationError) as error:
+                meta = item.metadata
                 key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
                 raise InputError(f"{place}, {kind} {key}: {error}") from None
 

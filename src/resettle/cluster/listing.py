@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from resettle.cluster.access import Access
 from resettle.cluster.api import Api
-from resettle.cluster.news import Reader, Version, version_of
+from resettle.cluster.news import UNREADABLE, Reader, Version, unreadable, version_of
 from resettle.cluster.shelf import Listing, Places
 
 T = TypeVar("T")
@@ -31,23 +31,27 @@ def listed(
     before: dict[str, Version] = {}
     versions: dict[str, Version] = {}
     put: dict[str, Any] = {}
+    modelled = reader.modelled
     api = Api(access)
     try:
         for body in api.portions(path, what):
             version, items = reader.page(body, what)
             # All pages of a list show the moment of the first.
             listing.version = listing.version or version
-            for item in items:
-                meta = item.metadata
-                if meta.namespace != namespace:
-                    namespace = meta.namespace
-                    before = held.get(namespace, {})
-                    versions = listing.versions.setdefault(namespace, {})
-                    put = listing.put.setdefault(namespace, {})
-                name, ours = meta.name, version_of(meta.resource_version)
-                if not before or before.get(name) != ours or not ours:
-                    put[name] = reader.model(item, what)
-                versions[name] = ours
+            try:
+                for item in items:
+                    meta = item.metadata
+                    if meta.namespace != namespace:
+                        namespace = meta.namespace
+                        before = held.get(namespace, {})
+                        versions = listing.versions.setdefault(namespace, {})
+                        put = listing.put.setdefault(namespace, {})
+                    name, ours = meta.name, version_of(meta.resource_version)
+                    if not before or before.get(name) != ours or not ours:
+                        put[name] = modelled(item)
+                    versions[name] = ours
+            except UNREADABLE as error:
+                raise unreadable(item, what, error) from None
             if unwanted.is_set():
                 break
     finally:

@@ -15,6 +15,8 @@ from msgspec import Raw, Struct
 
 from resettle.errors import ClusterError, InputError
 
+UNREADABLE = (InputError, msgspec.ValidationError)
+"""What turning an object into the model raises."""
 CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 Version = int | str
 
@@ -79,7 +81,8 @@ class Reader:
 
     def __init__(self, struct: type[Struct], modelled: Callable[[Any], Any] | None) -> None:
         self._own = None if modelled else msgspec.json.Decoder(struct)
-        self._modelled: Callable[[Any], Any] = modelled or _the_thing
+        self.modelled: Callable[[Any], Any] = modelled or _the_thing
+        """What makes the model's own of an object; raises what is `UNREADABLE`."""
         item: Any = versioned(struct) if modelled else Raw
         page = msgspec.defstruct("Page", [("items", list[item] | None), ("metadata", Meta)])
         line = msgspec.defstruct("Line", [("type", str), ("object", item)])
@@ -109,17 +112,6 @@ class Reader:
             return self._remark(line, what, str(error))
         return self._remark(line, what, f"`{told.type}` is no event")
 
-    def model(self, item: Item, what: str) -> Any:
-        """The object in the model's own terms."""
-        meta = item.metadata
-        if not meta.name:
-            raise InputError(f"one of the {what} comes without `metadata.name`")
-        try:
-            return self._modelled(item)
-        except (InputError, msgspec.ValidationError) as error:
-            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-            raise InputError(f"{key}, one of the {what}: {error}") from None
-
     def _remark(self, line: bytes, what: str, otherwise: str) -> News:
         try:
             told = _remark.decode(line)
@@ -136,6 +128,13 @@ class Reader:
         item = _who.decode(raw)
         item.thing = self._own.decode(raw)
         return item
+
+
+def unreadable(item: Item, what: str, error: Exception) -> InputError:
+    """The error, with the name of the object that it is about."""
+    meta = item.metadata
+    key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+    return InputError(f"{key}, one of the {what}: {error}")
 
 
 def _the_thing(item: _Thing) -> Any:

@@ -19,7 +19,7 @@ from resettle.clock import Clock
 from resettle.cluster.access import Access
 from resettle.cluster.client import Client
 from resettle.cluster.listing import in_thread, listed
-from resettle.cluster.news import Garbled, News, Reader, version_of
+from resettle.cluster.news import UNREADABLE, Garbled, News, Reader, unreadable, version_of
 from resettle.cluster.shelf import Shelf
 from resettle.cluster.statuses import Answer, status_of
 from resettle.errors import ClusterError, Forbidden, InputError, Unauthorized
@@ -184,9 +184,9 @@ class Reflector:
 
     def _modelled(self, news: News) -> object:
         try:
-            return self._reader.model(news.item, self._what)
-        except InputError as error:
-            raise Garbled(str(error)) from None
+            return self._reader.modelled(news.item)
+        except UNREADABLE as error:
+            raise Garbled(str(unreadable(news.item, self._what, error))) from None
 
     def _refused(self, answer: Answer) -> None:
         said = status_of(answer)

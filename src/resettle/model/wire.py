@@ -26,6 +26,7 @@ from resettle.model.selector import Expression
 
 ABSENT = Raw(b"")
 Time = Annotated[datetime, Constraint(tz=True)]
+Name = Annotated[str, Constraint(min_length=1)]
 
 
 class Wire(Struct, gc=False, rename="camel"):
@@ -53,7 +54,7 @@ class WatchedAnnotations(Key, frozen=True):
 
 
 class PodMeta(Wire):
-    name: str = ""
+    name: Name
     namespace: str = ""
     uid: str = ""
     creation_timestamp: Time | None = None
@@ -232,7 +233,7 @@ class SpreadItem(Wire):
 
 
 class Meta(Wire):
-    name: str = ""
+    name: Name
     namespace: str = ""
     generation: int = 0
     labels: dict[str, str] | None = None
