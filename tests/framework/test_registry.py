@@ -113,6 +113,20 @@ def test_two_packages_with_one_name_are_both_named(tmp_path: Path) -> None:
         )
 
 
+def test_a_package_that_is_there_twice_offers_its_plugins_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, value in (("later", "TWO"), ("first", "ONE")):
+        (tmp_path / place).mkdir()
+        offered_by("twin", tmp_path / place, "One", value)
+        monkeypatch.syspath_prepend(str(tmp_path / place))
+
+    registry = default_registry()
+
+    assert registry["One"] is ONE
+    assert "PodLifeTime" in registry
+
+
 def test_a_registry_in_code_holds_each_name_once() -> None:
     with pytest.raises(PluginError, match="two plugins are named `One`"):
         Registry([ONE, TWO, Plugin(name="One")])

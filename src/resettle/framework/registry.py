@@ -8,7 +8,7 @@ from plugins in code and leave entry points alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions
 
 from resettle.errors import PluginError
 from resettle.framework.plugin import Plugin
@@ -42,7 +42,17 @@ class Registry(Mapping[str, Plugin]):
 
 def default_registry() -> Registry:
     """Every plugin that an installed package offers."""
-    return discovered(entry_points(group=GROUP))
+    return discovered(_offered())
+
+
+def _offered() -> Iterator[EntryPoint]:
+    """The entry points of our group; `entry_points()` would first make sense of all others."""
+    known: set[str] = set()
+    for package in distributions():
+        # Of a package that is there twice, the first is the one that Python imports.
+        if GROUP in (package.read_text("entry_points.txt") or "") and package.name not in known:
+            known.add(package.name)
+            yield from package.entry_points.select(group=GROUP)
 
 
 def discovered(found: Iterable[EntryPoint]) -> Registry:
