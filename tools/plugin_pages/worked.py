@@ -113,7 +113,9 @@ def _without_nothing(part: Any) -> Any:
             for key, value in short.items()
             if key in _TELLING or value not in ({}, [], [{}], None)
         }
-    return [_without_nothing(value) for value in part] if isinstance(part, list) else part
+    if isinstance(part, list | tuple):
+        return [_without_nothing(value) for value in part]
+    return part
 
 
 class _Dumper(yaml.SafeDumper):

@@ -132,7 +132,8 @@ def _told_by(outcome: object) -> Outcome:
     return Outcome(Ending.UNKNOWN, f"the mover answered {outcome!r}, which is no outcome")
 
 
-_EVENTS = {ending: str(ending) for ending in Ending} | {
+_EVENTS = {
+    Ending.EVICTED: "evicted",
     Ending.BACKGROUND: "moving in background",
     Ending.BUDGET: "refused by budget",
     Ending.WEBHOOK: "refused by webhook",
