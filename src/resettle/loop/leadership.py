@@ -41,13 +41,13 @@ class Leadership:
 
     def stop(self) -> None:
         """Has everything end: what is under way is finished, and nothing new is begun."""
-        if not self._stop:
+        if not self._stop.wished:
             self._log.info("stopping")
             self._stop.wish()
 
     def may_act(self) -> None:
         """Raises `NotNow` when nothing more may be sent."""
-        if self._stop:
+        if self._stop.wished:
             raise NotNow("asked to stop")
         if self._lease is not None:
             self._lease.fence()

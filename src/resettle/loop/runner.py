@@ -110,7 +110,7 @@ class Runner:
             quiet_for=self._clock.steady() - self._worked_at,
             interval=self._settings.interval,
             last=self._last,
-            stopping=bool(self._stop),
+            stopping=self._stop.wished,
         )
 
     async def run(self) -> int:
@@ -140,7 +140,7 @@ class Runner:
             interval=self._settings.interval or "once",
             dry_run=self._settings.dry_run or None,
         )
-        while not self._stop:
+        while not self._stop.wished:
             began = self._worked_at = self._clock.steady()
             try:
                 async with self._furnisher.house(loaded, clients) as self._at_work:
@@ -162,13 +162,13 @@ class Runner:
 
     async def _cycles_in(self, house: House, loaded: Loaded, clients: Clients) -> Loaded | None:
         """Cycle after cycle; a policy that reads other kinds once there is one, None at the end."""
-        while not self._stop:
+        while not self._stop.wished:
             began = self._clock.steady()
             await self._cycle(house)
             if not self._settings.interval:
                 return None
             await self._until(began + self._settings.interval)
-            if self._stop:
+            if self._stop.wished:
                 return None
             later = await self._renewed(loaded, clients)
             if later.kinds != loaded.kinds:
@@ -197,7 +197,7 @@ class Runner:
             self._failed = once
             self._log.error("cycle failed", reason=str(error))
             return Result.FAILED
-        cut_short = report.cut_short and not self._stop
+        cut_short = report.cut_short and not self._stop.wished
         self._failed = bool(report.errors or cut_short) and once
         return result_of(report)
 

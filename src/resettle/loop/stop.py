@@ -13,18 +13,17 @@ class Stop:
     """Not wished for yet, or wished for."""
 
     def __init__(self) -> None:
-        self._wished = asyncio.Event()
-
-    def __bool__(self) -> bool:
-        return self._wished.is_set()
+        self.wished = False
+        self._told = asyncio.Event()
 
     def wish(self) -> None:
         """Has whoever waits here go on at once."""
-        self._wished.set()
+        self.wished = True
+        self._told.set()
 
     async def comes_after(self, waiting: Coroutine[Any, Any, None]) -> bool:
         """Whether this came to an end before a stop was wished for; else it is given up."""
-        task, stopped = asyncio.create_task(waiting), asyncio.create_task(self._wished.wait())
+        task, stopped = asyncio.create_task(waiting), asyncio.create_task(self._told.wait())
         try:
             await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():

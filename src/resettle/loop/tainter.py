@@ -106,7 +106,7 @@ class Tainter:
             ages=self._known.ages() if self._known else None,
             quiet_for=self._clock.steady() - self._worked_at,
             interval=self._settings.interval,
-            stopping=bool(self._stop),
+            stopping=self._stop.wished,
         )
 
     async def run(self) -> int:
@@ -117,7 +117,7 @@ class Tainter:
             else:
                 self._loaded = await self._file.first(partial(self._allowed, client))
             await self._leadership.lead(client, partial(self._rounds, client))
-        failed = self._failures and not self._settings.interval and not self._stop
+        failed = self._failures and not self._settings.interval and not self._stop.wished
         return 1 if failed or self._leadership.lost else 0
 
     # -- what is to be done ----------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Tainter:
             interval=settings.interval or "once",
         )
         listed_once, again = False, bool(settings.interval)
-        while task is not None and not self._stop:
+        while task is not None and not self._stop.wished:
             began = self._clock.steady()
             cache = self._cache(client, task)
             try:
@@ -183,14 +183,14 @@ class Tainter:
     ) -> Task | None:
         """Round after round; a task for which other kinds are read once there is one."""
         writer = NodeWriter(client, self._leadership.may_act)
-        while not self._stop:
+        while not self._stop.wished:
             began = self._clock.steady()
             meters.serve(task.sight.measures, task.sight.providers)
             await self._round(task, cache, meters, writer)
             if not self._settings.interval:
                 return None
             await self._until(began + self._pause())
-            if self._stop:
+            if self._stop.wished:
                 return None
             later = await self._renewed(client, task)
             if later.kinds != task.kinds:
