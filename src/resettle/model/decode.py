@@ -1,8 +1,8 @@
 """From the bytes of Kubernetes objects to the model, equal parts held once.
 
 Pods of one workload come with the same bytes in the same places (the API server writes maps
-sorted), so the bytes themselves are the key under which a decoded part is found again. What
-differs from pod to pod (names, times, container ids) never enters a key.
+sorted), so the bytes, or what the decoder makes of them, are the key under which a part is found
+again. What differs from pod to pod (names, times, container ids) never enters a key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The shapes of Kubernetes objects as the API writes them, with only the fields we use.
 
-Parts that repeat from pod to pod stay undecoded (`Raw`): `decode` looks them up by their exact
-bytes and decodes each distinct one once. All other fields are skipped by the decoder.
+Large parts that repeat from pod to pod stay undecoded (`Raw`), small ones become a `Key`: `decode`
+looks them up as they are and works out each distinct one once. All other fields are skipped.
 
 Types are written here as they are, not left as text for later: msgspec would read each of them back
 at every start.
