@@ -20,6 +20,26 @@ CASES = [
     pytest.param(SIZED, 201, b"hello", True, id="with its length"),
     pytest.param(CHUNKED, 200, b"hello", True, id="in chunks"),
     pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", True, id="without a body"),
+    *(
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\n%b\r\n5\r\nhello\r\n0\r\n\r\n" % b"".join(headers),
+            200,
+            b"hello",
+            True,
+            id="in chunks, whatever a length says " + side,
+        )
+        for side, headers in (
+            ("before", (b"content-length:3\r\n", b"TRANSFER-ENCODING:\tChunked \r\n")),
+            ("behind", (b"Transfer-Encoding: chunked\r\n", b"Content-Length: 3\r\n")),
+        )
+    ),
+    pytest.param(
+        b"HTTP/1.1 200 OK\r\nX-Connection: close\r\nCONTENT-LENGTH:  5 \r\n\r\nhello",
+        200,
+        b"hello",
+        True,
+        id="with headers that only look alike",
+    ),
     pytest.param(
         b"HTTP/1.1 409 Conflict\r\ncontent-length: 0\r\n\r\n", 409, b"", True, id="an empty body"
     ),
