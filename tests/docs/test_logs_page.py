@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resettle.evict.carry import _EVENTS
+from resettle.framework.mover import Ending
 from resettle.log import TOLD_FROM
 
 from .reference import DOCS, ROOT
@@ -20,7 +21,7 @@ PAGE = (DOCS / "logs.md").read_text(encoding="utf-8")
 # Where the event is not written out at the call: who tells, and what it may be.
 INDIRECT = {
     "controllers/soft_taints/diary.py": {"tainted", "untainted"},
-    "evict/carry.py": set(_EVENTS.values()),
+    "evict/carry.py": {*_EVENTS.values(), str(Ending.EVICTED)},
     "evict/ledger.py": set(re.findall(r"\"([a-z ]*(?:after all|in background))\"", LEDGER)),
 }
 

@@ -224,7 +224,10 @@ def test_a_mover_that_is_broken_costs_nobody_else(answer: object, says: str) -> 
         pytest.param(Outcome(E.WEBHOOK), "INFO refused by webhook", id="webhook"),
         pytest.param(Outcome(E.GONE), "INFO gone already", id="gone"),
         pytest.param(Outcome(E.UNKNOWN), "WARNING answer lost", id="unknown"),
+        pytest.param(Outcome(E.CHANGED), "INFO left alone", id="changed"),
         pytest.param(Outcome(E.ERROR), "WARNING not evicted", id="error"),
+        pytest.param(Outcome(E.SHOWN), "INFO shown", id="a mover that only pretends"),
+        pytest.param(Outcome(E.UNSENT), "INFO unsent", id="a mover that held back"),
     ],
 )
 def test_each_outcome_is_a_line_of_the_diary(outcome: Outcome, line: str) -> None:

@@ -67,7 +67,7 @@ def run_to_the_end(at_work: Callable[[], AbstractAsyncContextManager[Daemon]], l
             loop.add_signal_handler(signal.SIGUSR1, daemon.tell_known)
             return await daemon.run()
 
-    gc.freeze()  # nobody need look through what was imported later either
+    gc.freeze()  # nor need whoever looks for garbage from now on look through it
     gc.enable()
     try:
         return asyncio.run(main())

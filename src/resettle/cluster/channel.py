@@ -84,7 +84,7 @@ class Channel(asyncio.Protocol):
         self._incoming = Incoming()
 
     async def _tunnelled(self, asked: bytes) -> int:
-        self._begin(asked)
+        self._ask(asked)
         while not self._incoming.begun:
             await self._news()
         return self._incoming.status
@@ -138,7 +138,7 @@ class Channel(asyncio.Protocol):
     async def begin(self, asked: bytes) -> Incoming:
         """The head of the answer to a request whose body is to be read piece by piece."""
         self._streams = True
-        self._begin(asked)
+        self._ask(asked)
         while not self._incoming.begun:
             await self._news()
         return self._incoming
@@ -177,7 +177,7 @@ class Channel(asyncio.Protocol):
         self.close()
         self._wake()
 
-    def _begin(self, asked: bytes) -> None:
+    def _ask(self, asked: bytes) -> None:
         assert self._transport is not None
         self._incoming = Incoming()
         self._transport.write(asked)

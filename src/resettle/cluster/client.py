@@ -151,16 +151,14 @@ class Client:
         """The answer, asked for once more with newer credentials if there are any."""
         typed = b"" if body is None else _typed(content_type)
         for last in (False, True):
-            shown = await self._shown() if self._identity.due() else self._identity.headers()
+            shown = await self._shown()
             if self._pace is not None:
                 await self._pace.turn()
             asked = request(method, self._target(path, query), self._headers(shown) + typed, body)
-            incoming, said = await self._exchanged(method, asked, within, before)
-            if incoming.status < 300:
-                return Answer(incoming.status, said)
-            if last or not await self._signs_in_anew(incoming.status, shown):
+            answer = _answer(*await self._exchanged(method, asked, within, before))
+            if answer.fine or last or not await self._signs_in_anew(answer.status, shown):
                 break
-        return Answer(incoming.status, said, _retry_after(incoming))
+        return answer
 
     async def _exchanged(
         self, method: str, asked: bytes, within: float, before: Before | None
@@ -214,10 +212,7 @@ class Client:
             channel.close()
             raise
         self._put_by(channel)
-        return [
-            Answer(it.status, body, None if it.status < 300 else _retry_after(it))
-            for it, body in heard
-        ]
+        return [_answer(incoming, body) for incoming, body in heard]
 
     def at_once(self) -> float:
         """How many requests could go out now without being held back."""
@@ -252,7 +247,7 @@ class Client:
             finally:
                 channel.close()
             if last or not await self._signs_in_anew(incoming.status, shown):
-                yield Answer(incoming.status, said, _retry_after(incoming))
+                yield _answer(incoming, said)
                 return
 
     # -- connections ----------------------------------------------------------------------------
@@ -314,9 +309,11 @@ def _typed(content_type: str) -> bytes:
     return written([("Content-Type", content_type)])
 
 
-def _retry_after(incoming: Incoming) -> float | None:
+def _answer(incoming: Incoming, body: bytes) -> Answer:
+    if incoming.status < 300:
+        return Answer(incoming.status, body)
     told = incoming.header(b"retry-after")
-    return float(told) if told.isdigit() else None
+    return Answer(incoming.status, body, float(told) if told.isdigit() else None)
 
 
 async def _within(pieces: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:

@@ -114,7 +114,7 @@ class Carrier:
         ending = outcome.ending
         tell = self._log.warning if ending in (Ending.UNKNOWN, Ending.ERROR) else self._log.info
         tell(
-            _EVENTS[ending],
+            _EVENTS.get(ending, str(ending)),
             pod=move.pod.key,
             uid=move.pod.uid,
             node=move.pod.node,
@@ -133,7 +133,6 @@ def _told_by(outcome: object) -> Outcome:
 
 
 _EVENTS = {
-    Ending.EVICTED: "evicted",
     Ending.BACKGROUND: "moving in background",
     Ending.BUDGET: "refused by budget",
     Ending.WEBHOOK: "refused by webhook",

@@ -190,7 +190,7 @@ def event_of(move: Move, failure: str, instance: str, at: datetime) -> Event:
     by = f"{move.plugin} in profile {move.profile}: {move.reason}"
     what = f"pod eviction from {pod.node} node by {REQUESTED_BY}"
     note = f"{what} failed: {failure}; {by}" if failure else f"{what}; {by}"
-    if len(note) > _LONGEST_NOTE // 4:
+    if len(note) > _LONGEST_NOTE // 4:  # a sign has at most four bytes
         note = note.encode()[:_LONGEST_NOTE].decode(errors="ignore")
     return Event(
         _Meta(f"{name[:_LONGEST_NAME].rstrip('-.')}.{_OURS}{next(_serial):x}", namespace),

@@ -47,10 +47,6 @@ class Population:
     """Pods in canonical order, and the indexes over them."""
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
-        self._by_name: dict[str, dict[str, Pod]] = {}
-        self._by_node: Lists[str] = {}
-        self._by_template: Lists[Template] = {}
-        self._by_state: dict[State, set[Pod]] = {}
         self._requested: dict[str, dict[str, int]] = {}
         self._active: dict[Template, list[Pod]] = {}
         self._told: dict[Hashable, dict[Template, Any]] = {}
@@ -67,8 +63,10 @@ class Population:
             by_node[pod.node].append(pod)
             by_template[template].append(pod)
             by_state[pod.state].add(pod)
-        self._by_name, self._by_node = dict(by_name), dict(by_node)
-        self._by_template, self._by_state = dict(by_template), dict(by_state)
+        self._by_name: dict[str, dict[str, Pod]] = dict(by_name)
+        self._by_node: Lists[str] = dict(by_node)
+        self._by_template: Lists[Template] = dict(by_template)
+        self._by_state: dict[State, set[Pod]] = dict(by_state)
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> Self:
