@@ -47,7 +47,7 @@ def listed(
                         versions = listing.versions.setdefault(namespace, {})
                         put = listing.put.setdefault(namespace, {})
                     name, ours = meta.name, version_of(meta.resource_version)
-                    if not before or before.get(name) != ours or not ours:
+                    if before.get(name) != ours or not ours:
                         put[name] = modelled(item)
                     versions[name] = ours
             except UNREADABLE as error:
