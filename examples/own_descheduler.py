@@ -22,9 +22,10 @@ from resettle.framework import (
     Profile,
     Registry,
     Stopped,
+    View,
     default_registry,
 )
-from resettle.model import IMPROVED, Snapshot
+from resettle.model import IMPROVED
 from resettle.testing import NOW, cluster, node, pod
 
 PATIENT = Stopped("no-candidate", "no node has been cordoned for long enough")
@@ -34,14 +35,14 @@ class CordonArgs(Args, frozen=True, kw_only=True):
     cycles: int = 2
 
 
-def deschedule(args: CordonArgs, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def deschedule(args: CordonArgs, view: View, draft: Draft) -> Stopped | None:
     """Proposes the pods of nodes that were cordoned in this cycle and in those just before."""
     before: dict[str, int] = draft.recall() or {}
-    streaks = {it.name: before.get(it.name, 0) + 1 for it in snapshot.nodes if it.unschedulable}
+    streaks = {it.name: before.get(it.name, 0) + 1 for it in view.nodes if it.unschedulable}
     draft.remember(streaks)
-    due = [it for it in snapshot.nodes if streaks.get(it.name, 0) >= args.cycles]
+    due = [it for it in view.nodes if streaks.get(it.name, 0) >= args.cycles]
     for it in due:
-        for tenant in draft.ordered(snapshot.active_on(it)):
+        for tenant in draft.ordered(view.active_on(it)):
             draft.propose(tenant, because=f"{it.name} is cordoned for {streaks[it.name]} cycles")
     return None if due else PATIENT
 

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from resettle.cli.render import plan_json
 from resettle.framework import Descheduler, Draft, Plan, Plugin, assembled, default_registry
+from resettle.framework.view import View
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.testing import World
@@ -27,13 +28,13 @@ from .worlds import Case, cases
 THOROUGH = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
 
-def ask_everything(args: Any, snapshot: Snapshot, draft: Draft) -> None:
+def ask_everything(args: Any, view: View, draft: Draft) -> None:
     """Asks all questions about all pods, several times, and proposes none."""
-    for pod in snapshot.pods * 3:
+    for pod in view.pods * 3:
         draft.may_leave(pod)
         draft.could_go(pod)
         draft.terminating(pod)
-    draft.ordered(draft.walked(snapshot.pods))
+    draft.ordered(draft.walked(view.pods))
 
 
 PROBES = [
@@ -208,27 +209,28 @@ def test_questions_leave_no_trace(case: Case) -> None:
 @given(cases())
 def test_every_pod_that_moves_passes_the_guards_and_is_on_a_node_in_scope(case: Case) -> None:
     whole = descheduler(case.document)
-    snapshot = seen(case).read_as(whole.semantics, whole.node_selector)
+    snapshot = seen(case)
+    view = whole.view(snapshot)
     by_name = {profile.name: profile for profile in whole.profiles}
 
     for move in whole.draw_plan(snapshot).moves:
         profile = by_name[move.profile]
         pod = snapshot.pod(move.pod.namespace, move.pod.name)
         assert pod is not None
-        assert pod.node in snapshot.names_in_scope
+        assert pod.node in view.names_in_scope
         for guard in (*profile.filters, *profile.pre_eviction_filters):
             says = getattr(guard.plugin, guard.point)
-            assert says(guard.args, snapshot, pod) is None
+            assert says(guard.args, view, pod) is None
 
 
 @THOROUGH
 @given(cases())
 def test_guards_that_let_a_template_go_refuse_none_of_its_pods(case: Case) -> None:
     planner = descheduler(case.document)
-    snapshot = planner.view(seen(case))
+    view = planner.view(seen(case))
     for profile in planner.profiles:
         for guard in (*profile.filters, *profile.pre_eviction_filters):
-            lets_go, ask = guard.letting_go(snapshot), guard.guarding(snapshot)
+            lets_go, ask = guard.letting_go(view), guard.guarding(view)
             if lets_go is not None:
-                free = [pod for pod in snapshot.pods if lets_go(pod.template)]
+                free = [pod for pod in view.pods if lets_go(pod.template)]
                 assert [pod for pod in free if not pod.terminating and ask(pod)] == []

@@ -22,10 +22,10 @@ from resettle.clock import Clock
 from resettle.cluster.cache import Cache
 from resettle.evict.events import Recorder
 from resettle.evict.ledger import Ledger
-from resettle.framework.aftermath import NOTHING_YET, Aftermath
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.mover import Ending, Moved, Outcome
 from resettle.framework.plan import Move, Plan, Turn
+from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.framework.spans import NO_SPANS, Spans
 from resettle.load.sources.meters import Meters
 from resettle.log import Log
@@ -121,16 +121,16 @@ async def _cycle(house: House) -> Report:
             house.clock.now(), history=house.history, moving=house.ledger.moving
         ).measured(usage)
     draw = partial(_draw, house, snapshot, turns)
-    aftermath, rounds = NOTHING_YET, list[Round]()
+    earlier_rounds, rounds = NO_EARLIER_ROUNDS, list[Round]()
     while len(rounds) < ROUNDS:
         with phases.phase("plan"):
-            plan = await _drawn(partial(draw, aftermath=aftermath))
+            plan = await _drawn(partial(draw, earlier_rounds=earlier_rounds))
         with phases.phase("carry-out"):
             outcomes = tuple(await house.carry_out(plan.moves, snapshot))
         rounds.append(Round(plan, outcomes))
         if not _worth_another_plan(outcomes):
             break
-        aftermath = aftermath.after(plan.moves, outcomes)
+        earlier_rounds = earlier_rounds.after(plan.moves, outcomes)
     house.history = rounds[-1].plan.history
     house.recorder.held_back(rounds[-1].plan.held_back)
     report = Report(
@@ -146,7 +146,9 @@ async def _cycle(house: House) -> Report:
     return report
 
 
-def _draw(house: House, snapshot: Snapshot, turns: Stopwatch[Turn], aftermath: Aftermath) -> Plan:
+def _draw(
+    house: House, snapshot: Snapshot, turns: Stopwatch[Turn], earlier_rounds: EarlierRounds
+) -> Plan:
     """The plan, with each plugin's turn timed and followed."""
     with house.spans.planning() as planning:
 
@@ -155,7 +157,7 @@ def _draw(house: House, snapshot: Snapshot, turns: Stopwatch[Turn], aftermath: A
             with turns.phase(turn), planning.turn(turn):
                 yield
 
-        plan = house.descheduler.draw_plan(snapshot, phase=at_work, aftermath=aftermath)
+        plan = house.descheduler.draw_plan(snapshot, phase=at_work, earlier_rounds=earlier_rounds)
         planning.drawn(len(plan.moves), plan.errors)
         return plan
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from resettle.controllers.soft_taints.scheme import Scheme
 from resettle.controllers.soft_taints.wanted import NodeTaints, wanted_taints
+from resettle.framework.view import View
 from resettle.load.bands import Bands, banded
 from resettle.load.bands import Scale as Lines
 from resettle.load.usage import Doubt, Requests
@@ -45,9 +46,9 @@ def scheme(**written: Any) -> Scheme:
     return Scheme(SoftTaints(**written))
 
 
-def snapshot_of(nodes: Iterable[Node], selector: Selector = EVERYTHING) -> Snapshot:
+def view_of(nodes: Iterable[Node], selector: Selector = EVERYTHING) -> View:
     taken = Snapshot.of(nodes=nodes, pods=(), taken_at=NOW)
-    return taken.read_as(IMPROVED, selector)
+    return View(taken, IMPROVED, selector)
 
 
 def bands_of(used: Mapping[Node, float | None], lines: Lines) -> Bands:
@@ -60,7 +61,7 @@ class Figures(Requests):
     """Figures that are known for all nodes but those which nobody has measured."""
 
     def __init__(self, used: Mapping[Node, float | None]) -> None:
-        super().__init__(snapshot_of(used))
+        super().__init__(view_of(used))
         self._used = used
 
     def doubt(self, node: Node) -> Doubt | None:
@@ -78,8 +79,8 @@ def wanted(
     selector: Selector = EVERYTHING,
 ) -> NodeTaints:
     """What each node should have; `others` are there and not balanced."""
-    taken = snapshot_of([*used, *others], selector)
-    return wanted_taints(taken, bands_of(used, lines), Figures(used), marked)
+    view = view_of([*used, *others], selector)
+    return wanted_taints(view, bands_of(used, lines), Figures(used), marked)
 
 
 def taints(found: NodeTaints) -> dict[str, tuple[Taint, ...]]:

@@ -6,9 +6,8 @@ from collections import Counter
 from random import Random
 from typing import Any
 
+from resettle.model.outlook import Outlook
 from resettle.model.pod import Pod
-from resettle.model.selector import EVERYTHING
-from resettle.model.semantics import IMPROVED
 from resettle.testing import World
 
 from ..oracle.placing import ready
@@ -26,7 +25,8 @@ class Judge:
 
     def __init__(self, objects: list[Object], stage: Stage, prober: Prober) -> None:
         self._stage, self._prober = stage, prober
-        self._snapshot = World(objects).snapshot().read_as(IMPROVED, EVERYTHING)
+        self._snapshot = World(objects).snapshot()
+        self._projection = Outlook(self._snapshot)
         self._posted = {key_of(it): it for it in objects if it["kind"] == "Pod"}
         self._ready = {
             it["metadata"]["name"] for it in objects if it["kind"] == "Node" and ready(it)
@@ -62,7 +62,7 @@ class Judge:
             places = found.nodes & self._ready
             if places == takers:
                 return None
-        why = self._snapshot.outlook.ruled_out(pod, self._snapshot.fleet.everyone)
+        why = self._projection.ruled_out(pod, self._snapshot.fleet.everyone)
         out = {ground.says: self._names(ground.nodes) for ground in why}
         return (
             f"{pod.key}: the planner sees {sorted(takers)} and rules out {out}; "
@@ -71,7 +71,7 @@ class Judge:
 
     def takers(self, pod: Pod) -> frozenset[str]:
         """Where the planner sees a place for the pod."""
-        return frozenset(self._names(self._snapshot.outlook.takers(pod)))
+        return frozenset(self._names(self._projection.takers(pod)))
 
     def put_back(self, pod: Pod) -> None:
         """Has the pod where it was again, unless something of its own has gone with it."""
@@ -89,7 +89,7 @@ class Judge:
         new = {**old, "metadata": meta, "spec": {**old["spec"], "nodeName": place}}
         self._posted[pod.key] = new
         self._stage.put(new)
-        self._snapshot.outlook.move(pod, place)
+        self._projection.move(pod, place)
 
     def _names(self, nodes: int) -> list[str]:
         return [node.name for node in self._snapshot.fleet.members(nodes)]

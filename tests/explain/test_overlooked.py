@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from resettle.framework import Args, Draft, Plugin, Registry, Stopped, default_registry
-from resettle.model import Pod, Snapshot
+from resettle.framework.view import View
+from resettle.model import Pod
 from resettle.testing import World, cluster, node, pod, spread
 
 from .asking import OURS, about_pod, only_word, policy
@@ -464,15 +465,15 @@ def test_a_copy_that_may_not_leave_is_told_what_keeps_it() -> None:
 # -- plugins of others ----------------------------------------------------------------------------
 
 
-def silent(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def silent(args: Args, view: View, draft: Draft) -> Stopped | None:
     return None
 
 
-def broken(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def broken(args: Args, view: View, draft: Draft) -> Stopped | None:
     raise ValueError("the moon is full")
 
 
-def asked_in_vain(args: Args, snapshot: Snapshot, pod: Pod) -> None:
+def asked_in_vain(args: Args, view: View, pod: Pod) -> None:
     raise KeyError("moon")
 
 

@@ -18,6 +18,7 @@ from resettle.framework import (
     default_registry,
     load_policy,
 )
+from resettle.framework.view import View
 from resettle.model import Pod, Snapshot
 from resettle.testing import World, cluster, node, pod
 from tests.parity.corpus import FILES, cases
@@ -33,7 +34,7 @@ class Varied(NamedTuple):
     snapshot: Snapshot
 
 
-def fails(args: Args, snapshot: Snapshot, pod: Pod) -> NoReturn:
+def fails(args: Args, view: View, pod: Pod) -> NoReturn:
     raise LookupError("no such ledger")
 
 

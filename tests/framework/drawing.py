@@ -18,26 +18,26 @@ from resettle.framework import (
     Verdict,
     default_registry,
 )
+from resettle.framework.view import View
 from resettle.model.pod import Pod
 from resettle.model.semantics import PARITY, Semantics
-from resettle.model.snapshot import Snapshot
 from resettle.testing import World
 
 EVICT = {"descheduler.alpha.kubernetes.io/evict": ""}
 EVICTOR = default_registry()["DefaultEvictor"]
 
-Sweeping = Callable[[Snapshot, Draft], Any]
+Sweeping = Callable[[View, Draft], Any]
 
 
 def sweeper(sweep: Sweeping, name: str = "Sweeper", **more: Any) -> Plugin:
     """A deschedule plugin that does this."""
-    return Plugin(name=name, deschedule=lambda _, snapshot, draft: sweep(snapshot, draft), **more)
+    return Plugin(name=name, deschedule=lambda _, view, draft: sweep(view, draft), **more)
 
 
 def keeper(*names: str, code: str = "kept", by: str = "", point: str = "filter") -> Plugin:
     """A guard that keeps the pods of these names where they are."""
 
-    def guard(args: Any, snapshot: Snapshot, pod: Pod) -> Refusal | None:
+    def guard(args: Any, view: View, pod: Pod) -> Refusal | None:
         return Refusal(code, "is kept here", by) if pod.name in names else None
 
     serving: dict[str, Any] = {point: guard}
@@ -88,9 +88,9 @@ def drawn(
 def proposing(*names: str, into: list[Verdict] | None = None) -> Sweeping:
     """A sweep that proposes these pods of the namespace `default` in this order."""
 
-    def sweep(snapshot: Snapshot, draft: Draft) -> None:
+    def sweep(view: View, draft: Draft) -> None:
         for name in names:
-            verdict = draft.propose(found(snapshot, name), because="was asked")
+            verdict = draft.propose(found(view, name), because="was asked")
             if into is not None:
                 into.append(verdict)
 
@@ -109,9 +109,9 @@ def words(answers: Iterable[Verdict]) -> list[str]:
     return [answer.refusal.code if answer.refusal else answer.kind for answer in answers]
 
 
-def found(snapshot: Snapshot, key: str) -> Pod:
+def found(view: View, key: str) -> Pod:
     """The pod `name` of `default`, or `namespace/name`."""
     namespace, _, name = key.rpartition("/")
-    pod = snapshot.pod(namespace or "default", name)
+    pod = view.pod(namespace or "default", name)
     assert pod is not None, f"there is no pod {key}"
     return pod

@@ -22,7 +22,8 @@ from resettle.framework import (
     default_registry,
     load_policy,
 )
-from resettle.framework.aftermath import NOTHING_YET, Aftermath
+from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
+from resettle.framework.view import View
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 
@@ -37,13 +38,13 @@ class Cycle:
         self.snapshot = snapshot
         self.plans: list[Plan] = []
         self.moved: list[tuple[Move, Ending]] = []
-        aftermath = NOTHING_YET
+        earlier_rounds = NO_EARLIER_ROUNDS
         for _ in range(ROUNDS):
-            plan = planner.draw_plan(snapshot, aftermath=aftermath)
+            plan = planner.draw_plan(snapshot, earlier_rounds=earlier_rounds)
             ends = [judge(move) for move in plan.moves]
             self.plans.append(plan)
             self.moved += zip(plan.moves, ends, strict=True)
-            aftermath = aftermath.after(plan.moves, map(Outcome, ends))
+            earlier_rounds = earlier_rounds.after(plan.moves, map(Outcome, ends))
             if not plan.moves:
                 break
 
@@ -74,28 +75,28 @@ def by_name(endings: Mapping[str, Ending]) -> Judge:
     return lambda move: endings.get(move.pod.name, Ending.EVICTED)
 
 
-def aftermath_of(snapshot: Snapshot, endings: Mapping[str, Ending]) -> Aftermath:
+def earlier_rounds_of(snapshot: Snapshot, endings: Mapping[str, Ending]) -> EarlierRounds:
     """What is left to reckon with after moves of these pods of `default` have ended so."""
     pods = {it.name: it for it in snapshot.pods}
     moves = [Move(pods[name], "Sweeper0", "it", "was asked") for name in endings]
-    return NOTHING_YET.after(moves, map(Outcome, endings.values()))
+    return NO_EARLIER_ROUNDS.after(moves, map(Outcome, endings.values()))
 
 
 # -- plugins that ask much ------------------------------------------------------------------------
 
 
-def propose_everybody(args: Any, snapshot: Snapshot, draft: Draft) -> None:
-    for it in snapshot.pods:
+def propose_everybody(args: Any, view: View, draft: Draft) -> None:
+    for it in view.pods:
         draft.propose(it, because="everybody goes")
 
 
-def propose_everybody_twice(args: Any, snapshot: Snapshot, draft: Draft) -> None:
-    for it in reversed(snapshot.pods * 2):
+def propose_everybody_twice(args: Any, view: View, draft: Draft) -> None:
+    for it in reversed(view.pods * 2):
         draft.propose(it, because="everybody goes")
 
 
-def ask_about_everybody(args: Any, snapshot: Snapshot, draft: Draft) -> None:
-    for it in snapshot.pods * 2:
+def ask_about_everybody(args: Any, view: View, draft: Draft) -> None:
+    for it in view.pods * 2:
         draft.objection(it)
 
 

@@ -21,9 +21,9 @@ from resettle.framework import (
     Stopped,
     assembled,
 )
+from resettle.framework.view import View
 from resettle.model.selector import parse_selector
 from resettle.model.semantics import IMPROVED
-from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.testing import World, cluster, node, plan_policy, pod
 
@@ -34,9 +34,9 @@ class PickArgs(Args, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
 
 
-def pick(args: PickArgs, snapshot: Snapshot, draft: Draft) -> Stopped | None:
-    for it in snapshot.nodes:
-        for each in snapshot.active_on(it):
+def pick(args: PickArgs, view: View, draft: Draft) -> Stopped | None:
+    for it in view.nodes:
+        for each in view.active_on(it):
             if each.name in args.names:
                 draft.propose(each, because="was picked")
     return None
@@ -118,10 +118,10 @@ class Wish(Struct, frozen=True):
     pod: str
 
 
-def grant(args: Any, snapshot: Snapshot, draft: Draft) -> Stopped | None:
-    wishes: tuple[Wish, ...] = snapshot.others["Wish"]
+def grant(args: Any, view: View, draft: Draft) -> Stopped | None:
+    wishes: tuple[Wish, ...] = view.others["Wish"]
     for wish in wishes:
-        if it := snapshot.pod("default", wish.pod):
+        if it := view.pod("default", wish.pod):
             draft.propose(it, because="somebody wished so")
     return None if wishes else Stopped("no-wish", "nobody wishes anything")
 

@@ -14,9 +14,9 @@ from resettle.framework import (
     Refusal,
     default_registry,
 )
+from resettle.framework.view import View
 from resettle.model.pod import Pod
 from resettle.model.selector import parse_selector
-from resettle.model.snapshot import Snapshot
 from resettle.testing import NodeBuilder, World, cluster, node, plan_policy, pod
 
 from .drawing import guarded_by, instance
@@ -27,10 +27,10 @@ AT = "descheduler/v1alpha2"
 OURS = "resettle/v1"
 
 
-def take_all(args: Any, snapshot: Snapshot, draft: Draft) -> None:
+def take_all(args: Any, view: View, draft: Draft) -> None:
     """Wants every pod of every node gone, in the order that the profile says."""
-    for it in snapshot.nodes:
-        for each in draft.ordered(draft.walked(snapshot.active_on(it))):
+    for it in view.nodes:
+        for each in draft.ordered(draft.walked(view.active_on(it))):
             draft.propose(each, because="all must go")
 
 
@@ -267,7 +267,7 @@ OFF = {"disabled": ["DefaultEvictor"]}
 def test_plugins_can_be_disabled(
     version: str, sets: dict[str, Any], evicts: list[str], refused: dict[str, int]
 ) -> None:
-    def keep(args: Args, snapshot: Snapshot, pod: Pod) -> Refusal | None:
+    def keep(args: Args, view: View, pod: Pod) -> Refusal | None:
         return Refusal("kept", "is kept")
 
     registry = REGISTRY.with_plugins(Plugin(name="Keeper", filter=keep))

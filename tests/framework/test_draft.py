@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resettle.framework import Draft, Limit, Limits, Plugin, Refusal
-from resettle.model.snapshot import Snapshot
+from resettle.framework.view import View
 from resettle.testing import World, budget, cluster, node, pod
 
 from .drawing import drawn, found, keeper, proposing, verdicts, words
@@ -236,8 +236,8 @@ def test_a_refused_pod_spends_nothing() -> None:
 def test_questions_leave_no_trace() -> None:
     """A thousand questions spend neither limits nor budgets, nor show in the account."""
 
-    def ask(snapshot: Snapshot, draft: Draft) -> None:
-        for it in snapshot.pods * 500:
+    def ask(view: View, draft: Draft) -> None:
+        for it in view.pods * 500:
             assert draft.may_leave(it)
             assert draft.could_go(it)
             assert not draft.terminating(it)
@@ -268,8 +268,8 @@ def test_could_go_asks_one_chain_more_than_may_leave(
 ) -> None:
     heard: list[tuple[bool, bool]] = []
 
-    def ask(snapshot: Snapshot, draft: Draft) -> None:
-        it = found(snapshot, "a")
+    def ask(view: View, draft: Draft) -> None:
+        it = found(view, "a")
         heard.append((draft.may_leave(it), draft.could_go(it)))
 
     drawn(two_nodes("a"), ask, guards=[guard])
@@ -280,8 +280,8 @@ def test_could_go_asks_one_chain_more_than_may_leave(
 def test_limits_and_budgets_are_not_asked_about() -> None:
     heard: list[bool] = []
 
-    def ask(snapshot: Snapshot, draft: Draft) -> None:
-        heard.append(draft.could_go(found(snapshot, "a")))
+    def ask(view: View, draft: Draft) -> None:
+        heard.append(draft.could_go(found(view, "a")))
 
     drawn(cluster(node("n1").holding(pod("a")), node("n2"), FROZEN), ask, limits=Limits(total=0))
 

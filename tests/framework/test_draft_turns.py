@@ -21,10 +21,10 @@ from resettle.framework import (
     Stopped,
     surveyed,
 )
+from resettle.framework.view import View
 from resettle.model.pod import Pod
 from resettle.model.readings import METRICS_API
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
-from resettle.model.snapshot import Snapshot
 from resettle.testing import World, cluster, node, pod
 
 from .drawing import (
@@ -50,8 +50,8 @@ def two_nodes(*names: str, **wishes: Any) -> World:
 def test_an_admitted_pod_looks_terminating_to_all_that_come_later() -> None:
     seen: list[tuple[bool, bool, bool]] = []
 
-    def look(snapshot: Snapshot, draft: Draft) -> None:
-        it: Pod = found(snapshot, "a")
+    def look(view: View, draft: Draft) -> None:
+        it: Pod = found(view, "a")
         seen.append((draft.terminating(it), draft.may_leave(it), draft.could_go(it)))
 
     drawn(two_nodes("a"), look, proposing("a"), look)
@@ -124,8 +124,8 @@ def test_a_pod_proposed_again_in_one_turn(semantics: Semantics, answers: list[st
 
 
 def test_the_account_of_a_turn_adds_up() -> None:
-    def sweep(snapshot: Snapshot, draft: Draft) -> Stopped:
-        proposing("a", "kept", "moving", "b")(snapshot, draft)
+    def sweep(view: View, draft: Draft) -> Stopped:
+        proposing("a", "kept", "moving", "b")(view, draft)
         return Stopped("done", "is done")
 
     world = cluster(
@@ -173,10 +173,10 @@ def test_the_account_of_a_turn_adds_up() -> None:
 def test_notes_are_kept_for_what_is_watched(
     watching: list[str], noted: list[tuple[str, str, str]]
 ) -> None:
-    def sweep(snapshot: Snapshot, draft: Draft) -> None:
-        for it in snapshot.nodes:
+    def sweep(view: View, draft: Draft) -> None:
+        for it in view.nodes:
             draft.note(it, "seen", "is a node")
-        proposing("a", "kept", "moving")(snapshot, draft)
+        proposing("a", "kept", "moving")(view, draft)
 
     world = cluster(
         node("n1").holding(pod("a"), pod("kept", volumes=LOCAL), pod("moving")), node("n2")
@@ -199,9 +199,9 @@ def test_watching_changes_no_decision() -> None:
 
 
 def test_a_survey_goes_with_the_account_of_its_turn_and_decides_nothing() -> None:
-    def looking(snapshot: Snapshot, draft: Draft) -> None:
-        draft.survey(surveyed({"over": snapshot.nodes}, {}, low={}, high={"cpu": 50.0}))
-        proposing("a")(snapshot, draft)
+    def looking(view: View, draft: Draft) -> None:
+        draft.survey(surveyed({"over": view.nodes}, {}, low={}, high={"cpu": 50.0}))
+        proposing("a")(view, draft)
 
     plain = drawn(two_nodes("a"), proposing("a"))
     told = drawn(two_nodes("a"), looking, proposing("a"))
@@ -218,7 +218,7 @@ def test_a_survey_goes_with_the_account_of_its_turn_and_decides_nothing() -> Non
 def test_a_plugin_recalls_what_it_remembered_in_the_cycle_before() -> None:
     heard: list[Any] = []
 
-    def count(snapshot: Snapshot, draft: Draft) -> None:
+    def count(view: View, draft: Draft) -> None:
         heard.append(draft.recall())
         draft.remember((draft.recall() or 0) + 1)
 
@@ -233,7 +233,7 @@ def test_a_plugin_recalls_what_it_remembered_in_the_cycle_before() -> None:
 def test_every_plugin_of_every_profile_has_its_own_memory() -> None:
     heard: list[Any] = []
 
-    def keep(snapshot: Snapshot, draft: Draft) -> None:
+    def keep(view: View, draft: Draft) -> None:
         heard.append(draft.recall())
 
     history = {("it", "Sweeper1"): "mine", ("other", "Sweeper0"): "another profile's"}
@@ -246,7 +246,7 @@ def test_every_plugin_of_every_profile_has_its_own_memory() -> None:
 # -- what plugins read and need -------------------------------------------------------------------
 
 
-def idle(snapshot: Snapshot, draft: Draft) -> None:
+def idle(view: View, draft: Draft) -> None:
     """Does nothing."""
 
 
@@ -288,12 +288,12 @@ def test_cautions_name_profile_and_plugin_once() -> None:
 def test_unmet_needs_end_the_cycle_with_all_of_them(world: World) -> None:
     ran: list[str] = []
 
-    def lacks(args: Args, snapshot: Snapshot) -> Iterator[Problem]:
+    def lacks(args: Args, view: View) -> Iterator[Problem]:
         yield Problem(what="there is no forecast", fix="install a barometer")
         yield Problem(what="there is no map")
 
-    needy = sweeper(lambda snapshot, draft: ran.append("needy"), "Needy", needs=lacks)
-    other = sweeper(lambda snapshot, draft: ran.append("other"), "Other")
+    needy = sweeper(lambda view, draft: ran.append("needy"), "Needy", needs=lacks)
+    other = sweeper(lambda view, draft: ran.append("other"), "Other")
     descheduler = Descheduler(profiles=(profile_of(other), profile_of(needy, name="b")))
 
     with pytest.raises(PolicyError) as caught:
@@ -309,8 +309,8 @@ def test_unmet_needs_end_the_cycle_with_all_of_them(world: World) -> None:
 
 
 def test_a_plugin_that_raises_costs_only_the_rest_of_its_turn() -> None:
-    def trip(snapshot: Snapshot, draft: Draft) -> None:
-        proposing("a")(snapshot, draft)
+    def trip(view: View, draft: Draft) -> None:
+        proposing("a")(view, draft)
         raise ValueError("fell over")
 
     plan = drawn(two_nodes("a", "b"), trip, proposing("b"))
@@ -321,7 +321,7 @@ def test_a_plugin_that_raises_costs_only_the_rest_of_its_turn() -> None:
 
 
 def test_a_guard_that_raises_refuses_the_pod_it_was_asked_about() -> None:
-    def brittle(args: Args, snapshot: Snapshot, pod: Pod) -> Refusal | None:
+    def brittle(args: Args, view: View, pod: Pod) -> Refusal | None:
         if pod.name == "bad":
             raise KeyError("no such thing")
         return None
@@ -339,7 +339,7 @@ def test_a_guard_that_raises_refuses_the_pod_it_was_asked_about() -> None:
 
 
 def test_a_guard_that_cannot_be_prepared_refuses_every_pod() -> None:
-    def unready(args: Args, snapshot: Snapshot) -> None:
+    def unready(args: Args, view: View) -> None:
         raise KeyError("no such thing")
 
     guard = Plugin(name="Unready", filter=PreparedGuard(unready, lambda made, pod: None))
@@ -354,7 +354,7 @@ def test_a_guard_that_cannot_be_prepared_refuses_every_pod() -> None:
 
 @pytest.mark.parametrize("answer", [True, False, "no", 0], ids=repr)
 def test_a_guard_that_answers_nonsense_refuses_the_pod(answer: Any) -> None:
-    guard = Plugin(name="Yes", filter=lambda args, snapshot, pod: answer)
+    guard = Plugin(name="Yes", filter=lambda args, view, pod: answer)
     plan = drawn(two_nodes("a"), proposing("a"), guards=[guard])
 
     assert plan.moves == ()

@@ -20,7 +20,7 @@ def guard(asked: list[str], lets_go: Any) -> Plugin:
         asked.append(pod.name)
         return Refusal("kept", "is kept")
 
-    return Plugin(name="Noting", filter=PreparedGuard(lambda args, snapshot: {}, ask, lets_go))
+    return Plugin(name="Noting", filter=PreparedGuard(lambda args, view: {}, ask, lets_go))
 
 
 def frontends(made: object, template: Template) -> bool:

@@ -8,8 +8,8 @@ import pytest
 from msgspec import convert
 
 from resettle.framework import Descheduler, Instance, Limits, default_registry
-from resettle.framework.books import share
 from resettle.framework.codes import REASONS
+from resettle.framework.limits import share
 from resettle.testing import World, cluster, node, plan, pod, spread
 
 from .drawing import EVICTOR, drawn, guarded_by, proposing, verdicts, words

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from resettle.framework import Descheduler, Draft, Ending, Limits, Plan
+from resettle.framework.view import View
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
-from resettle.model.snapshot import Snapshot
 from resettle.testing import World, budget, cluster, node, pod, spread
 
 from .drawing import EVICTOR, Sweeping, found, guarded_by, instance, proposing, sweeper
-from .redrawing import Cycle, aftermath_of, by_name, planner
+from .redrawing import Cycle, by_name, earlier_rounds_of, planner
 
 E = Ending
 BOTH = pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def drawn_again(
     profile = guarded_by(EVICTOR, deschedule=(instance(sweeper(sweep, "Sweeper0")),))
     snapshot = world.snapshot()
     made = Descheduler(profiles=(profile,), limits=limits or Limits(), semantics=semantics)
-    return made.draw_plan(snapshot, aftermath=aftermath_of(snapshot, endings))
+    return made.draw_plan(snapshot, earlier_rounds=earlier_rounds_of(snapshot, endings))
 
 
 def moved(plan: Plan) -> list[str]:
@@ -101,9 +101,9 @@ def test_a_plugin_hears_what_became_of_a_pod(
 ) -> None:
     heard: list[str] = []
 
-    def sweep(snapshot: Snapshot, draft: Draft) -> None:
+    def sweep(view: View, draft: Draft) -> None:
         for name in ("a", "b"):
-            verdict = draft.propose(found(snapshot, name), because="was asked")
+            verdict = draft.propose(found(view, name), because="was asked")
             heard.append(verdict.refusal.code if verdict.refusal else verdict.kind)
 
     drawn_again(sweep, endings)
@@ -116,9 +116,9 @@ def test_a_declined_pod_uses_no_limit_up_so_it_stops_no_plugin() -> None:
     limits = Limits(node=1)
     heard: list[object] = []
 
-    def sweep(snapshot: Snapshot, draft: Draft) -> None:
+    def sweep(view: View, draft: Draft) -> None:
         for name in ("a", "b"):
-            verdict = draft.propose(found(snapshot, name), because="was asked")
+            verdict = draft.propose(found(view, name), because="was asked")
             heard.append(verdict.limit)
 
     drawn_again(sweep, {"a": E.ERROR, "b": E.EVICTED}, limits=limits)
@@ -154,12 +154,12 @@ def test_in_parity_who_is_proposed_twice_spends_a_limit_twice(
 def test_to_ask_for_objections_costs_nothing(
     endings: dict[str, Ending], goes: list[str], semantics: Semantics
 ) -> None:
-    def sweep(snapshot: Snapshot, draft: Draft) -> None:
+    def sweep(view: View, draft: Draft) -> None:
         for name in ("a", "b", "c"):
             for other in ("a", "b", "c", name):
-                draft.objection(found(snapshot, other))
-            draft.propose(found(snapshot, name), because="was asked")
-            draft.objection(found(snapshot, name))
+                draft.objection(found(view, other))
+            draft.propose(found(view, name), because="was asked")
+            draft.objection(found(view, name))
 
     plan = drawn_again(sweep, endings, limits=Limits(total=2), semantics=semantics)
 
@@ -170,8 +170,8 @@ def test_to_ask_for_objections_costs_nothing(
 def test_a_pod_that_left_looks_so_from_where_the_plan_meets_it(semantics: Semantics) -> None:
     looks: list[bool] = []
 
-    def sweep(snapshot: Snapshot, draft: Draft) -> None:
-        it = found(snapshot, "a")
+    def sweep(view: View, draft: Draft) -> None:
+        it = found(view, "a")
         looks.append(draft.terminating(it))
         draft.propose(it, because="was asked")
         looks.append(draft.terminating(it))

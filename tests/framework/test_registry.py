@@ -144,7 +144,7 @@ def test_a_registry_grows_into_another() -> None:
 
 
 def test_a_plugin_tells_the_points_it_serves() -> None:
-    served = Plugin(name="It", filter=lambda args, snapshot, pod: None, sort=lambda *_: 0)
+    served = Plugin(name="It", filter=lambda args, view, pod: None, sort=lambda *_: 0)
 
     assert served.points == {"filter", "sort"}
     assert ONE.points == frozenset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from resettle.framework.view import View
 from resettle.load.scope import balanced
 from resettle.model.selector import parse_selector
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
@@ -38,6 +39,6 @@ def test_the_control_plane_is_balanced_only_where_it_is_named(
         node("both", labels={f"{ROLE}/control-plane": "", f"{ROLE}/worker": ""}),
         node("gone", ready=False),
     )
-    snapshot = world.snapshot().read_as(semantics, parse_selector(selector))
+    view = View(world.snapshot(), semantics, parse_selector(selector))
 
-    assert [it.name for it in balanced(snapshot)] == names
+    assert [it.name for it in balanced(view)] == names

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from resettle.errors import InputError
+from resettle.model.fit import Fit
 from resettle.model.parts import parse_time
 from resettle.model.pod import CONDITIONS, Pod
 from resettle.model.snapshot import Snapshot
@@ -116,7 +117,7 @@ def pinned(name: str) -> Object:
 def allowed(snapshot: Snapshot, name: str) -> set[str]:
     found = snapshot.pod("default", name)
     assert found is not None
-    nodes = snapshot.fit.allowed(found.spec.demand, found.node)
+    nodes = Fit(snapshot).allowed(found.spec.demand, found.node)
     return {it.name for it in snapshot.fleet.members(nodes)}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from resettle.model.fit import Fit
 from resettle.testing import NodeBuilder, World, cluster, node, pod
 
 Object = dict[str, Any]
@@ -22,7 +23,7 @@ def takers(
     subject = snapshot.pod(*key)
     assert subject is not None
     everyone = snapshot.fleet.everyone
-    fit = snapshot.fit
+    fit = Fit(snapshot)
     nodes = fit.anywhere(subject, everyone) if own else fit.elsewhere(subject, everyone)
     return {each.name for each in snapshot.fleet.members(nodes)}
 
@@ -250,7 +251,7 @@ def test_of_four_nodes_each_may_fail_for_a_reason_of_its_own() -> None:
 def test_only_the_nodes_asked_about_are_looked_at() -> None:
     snapshot = cluster(node("n1").holding(pod("it")), node("n2"), node("n3")).snapshot()
     (subject,) = snapshot.pods
-    third = snapshot.fleet.only("n3")
+    fit, third = Fit(snapshot), snapshot.fleet.only("n3")
 
-    assert snapshot.fit.elsewhere(subject, third) == third
-    assert snapshot.fit.elsewhere(subject, snapshot.fleet.only("n1")) == 0
+    assert fit.elsewhere(subject, third) == third
+    assert fit.elsewhere(subject, snapshot.fleet.only("n1")) == 0

@@ -62,21 +62,6 @@ def test_a_snapshot_is_freed_as_soon_as_nobody_holds_it(api_version: str) -> Non
         gc.enable()
 
 
-def test_a_released_snapshot_answers_as_before() -> None:
-    world = cluster_of(Random(3), nodes=3, pods=range(20), budgets=3)
-    snapshot = taken(world.objects, Decoder(), 0)
-    first = snapshot.pods[0]
-
-    def said() -> tuple[int, int]:
-        everyone = snapshot.fleet.everyone
-        return snapshot.fit.elsewhere(first, everyone), snapshot.outlook.takers(first)
-
-    before = said()
-    snapshot.release()
-
-    assert said() == before
-
-
 # -- what a decoder remembers ----------------------------------------------------------------------
 
 

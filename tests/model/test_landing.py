@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from resettle.model.selector import EVERYTHING
-from resettle.model.semantics import IMPROVED
+from resettle.model.outlook import Outlook
 from resettle.testing import World, cluster, node, pod, spread
 
 WEB = {"app": "web"}
@@ -17,10 +16,11 @@ ANY = {"operator": "Exists"}
 
 def foretold(world: World, name: str = "it") -> str:
     """Where the pod's replacement is expected, among all nodes that would take it."""
-    snapshot = world.snapshot().read_as(IMPROVED, EVERYTHING)
+    snapshot = world.snapshot()
     subject = snapshot.pod("default", name)
     assert subject is not None
-    return snapshot.outlook.likeliest(subject, snapshot.outlook.takers(subject))
+    projection = Outlook(snapshot)
+    return projection.likeliest(subject, projection.takers(subject))
 
 
 def liking(disk: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from resettle.model.fit import Fit
 from resettle.testing import NodeBuilder, cluster, node, pod
 
 Object = dict[str, Any]
@@ -17,7 +18,7 @@ def fits(other: NodeBuilder, **made: Any) -> bool:
     subject = snapshot.pod("default", "it")
     assert subject is not None
     there = snapshot.fleet.only("n2")
-    return snapshot.fit.elsewhere(subject, snapshot.fleet.everyone) == there
+    return Fit(snapshot).elsewhere(subject, snapshot.fleet.everyone) == there
 
 
 GPU = "example.com/gpu"

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from resettle.model import (
-    EVERYTHING,
-    IMPROVED,
-    PARITY,
-    Ground,
-    NodeSet,
-    Pod,
-    Semantics,
-    Snapshot,
-)
+from resettle.model import NodeRejection, NodeSet, Pod, Snapshot
+from resettle.model.diagnosis import NodeChecks
+from resettle.model.fit import Fit
+from resettle.model.outlook import Outlook
 from resettle.testing import cluster, node, pod
 from tests.parity.corpus import FILES, cases
 
 
-def union(grounds: list[Ground]) -> NodeSet:
+def union(grounds: list[NodeRejection]) -> NodeSet:
     """The nodes of all grounds; an error if one stands under two."""
     nodes = 0
     for ground in grounds:
@@ -35,19 +31,18 @@ def others(subject: Pod, snapshot: Snapshot) -> NodeSet:
 @pytest.mark.parametrize("file", FILES)
 def test_grounds_and_takers_make_up_all_other_nodes(file: str) -> None:
     for case in list(cases(file))[::20]:
-        weak = case.snapshot.read_as(PARITY, EVERYTHING)
-        full = case.snapshot.read_as(IMPROVED, EVERYTHING)
-        for subject in weak.pods:
-            among = others(subject, weak)
-            takers = weak.fit.elsewhere(subject, among)
-            places = full.outlook.places(subject) & among
+        fit, projection = Fit(case.snapshot), Outlook(case.snapshot)
+        for subject in case.snapshot.pods:
+            among = others(subject, case.snapshot)
+            takers = fit.elsewhere(subject, among)
+            places = projection.places(subject) & among
 
-            assert union(weak.fit.ruled_out(subject, among)) == among & ~takers
-            assert union(full.outlook.ruled_out(subject, among)) == among & ~places
+            assert union(fit.ruled_out(subject, among)) == among & ~takers
+            assert union(projection.ruled_out(subject, among)) == among & ~places
 
 
-@pytest.mark.parametrize("semantics", [PARITY, IMPROVED], ids=["weak fit", "full fit"])
-def test_what_a_node_lacks_is_told_to_the_unit(semantics: Semantics) -> None:
+@pytest.mark.parametrize("checks", [Fit, Outlook], ids=["weak fit", "full fit"])
+def test_what_a_node_lacks_is_listed_to_the_unit(checks: Callable[[Snapshot], NodeChecks]) -> None:
     asking = pod("it", cpu="1500m", memory="2Gi", requests={"vendor.example/gpu": "1"})
     world = cluster(
         node("n1").holding(asking),
@@ -55,12 +50,11 @@ def test_what_a_node_lacks_is_told_to_the_unit(semantics: Semantics) -> None:
             pod("a", cpu="3", memory="1Gi"), pod("b", memory="2Gi")
         ),
     )
-    snapshot = world.snapshot().read_as(semantics, EVERYTHING)
+    snapshot = world.snapshot()
     subject = snapshot.pod("default", "it")
     assert subject is not None
-    judge = snapshot.fit if snapshot.semantics.weak_fit else snapshot.outlook
 
-    assert judge.lacking(subject, "n2") == {
+    assert checks(snapshot).lacking(subject, "n2") == {
         "cpu": 500,
         "memory": 2**30,
         "pods": 1,
@@ -77,6 +71,6 @@ def test_several_pods_kept_away_from_are_counted() -> None:
     subject = snapshot.pod("default", "it")
     assert subject is not None
 
-    (ground,) = snapshot.fit.ruled_out(subject, others(subject, snapshot))
+    (ground,) = Fit(snapshot).ruled_out(subject, others(subject, snapshot))
 
     assert ground.says == "anti-affinity with default/rival-1 and 2 more"

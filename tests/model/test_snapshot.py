@@ -1,39 +1,11 @@
-"""A snapshot: which nodes a cycle works on, which pods lie where, always in one order."""
+"""A snapshot: which pods are on which node, always in one order."""
 
 from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from resettle.model.pod import by_priority
-from resettle.model.selector import parse_selector
-from resettle.model.semantics import PARITY
 from resettle.testing import NodeBuilder, World, cluster, node, pod
-
-NODES = [
-    node("n1", labels={"pool": "blue"}),
-    node("n2", labels={"pool": "red"}),
-    node("n3", labels={"pool": "blue"}, ready=False),
-    node("n4", labels={"pool": "blue"}, ready=None),
-    node("n5", labels={"pool": "blue"}, cordoned=True),
-]
-
-
-@pytest.mark.parametrize(
-    ("selector", "names"),
-    [
-        pytest.param("", ["n1", "n2", "n4", "n5"], id="every ready node, cordoned or not"),
-        pytest.param("pool=blue", ["n1", "n4", "n5"], id="selected"),
-        pytest.param("pool!=blue", ["n2"], id="not selected"),
-        pytest.param("pool=green", [], id="none"),
-    ],
-)
-def test_a_cycle_works_on_ready_nodes_that_are_selected(selector: str, names: list[str]) -> None:
-    snapshot = cluster(*NODES).snapshot().read_as(PARITY, parse_selector(selector))
-
-    assert [it.name for it in snapshot.nodes] == names
-    assert snapshot.names_in_scope == set(names)
 
 
 def world() -> tuple[NodeBuilder, ...]:
@@ -45,7 +17,7 @@ def world() -> tuple[NodeBuilder, ...]:
 
 def test_pods_are_found_by_their_node() -> None:
     snapshot = cluster(*world(), pod("f", phase="Pending")).snapshot()
-    first, second = snapshot.nodes
+    first, second = snapshot.fleet.nodes
 
     assert {it.name for it in snapshot.pods_on(first)} == {"a", "b", "c"}
     assert {it.name for it in snapshot.pods_on(second)} == {"d", "e"}
@@ -79,7 +51,7 @@ def test_requests_of_unfinished_pods_add_up_on_each_node() -> None:
             pod("c", cpu="9", phase="Succeeded"),
         ),
     ).snapshot()
-    (only,) = snapshot.nodes
+    (only,) = snapshot.fleet.nodes
 
     used = snapshot.requested(only)
 

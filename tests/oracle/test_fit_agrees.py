@@ -7,9 +7,8 @@ from random import Random
 
 import pytest
 
-from resettle.model import Snapshot
+from resettle.framework.view import View
 from resettle.model.pod import Pod
-from resettle.model.selector import EVERYTHING
 from resettle.model.semantics import IMPROVED
 from resettle.testing import World
 
@@ -22,21 +21,21 @@ AT_ONCE = 40
 MOVES = 6
 
 
-def read(objects: list[Object]) -> Snapshot:
+def read(objects: list[Object]) -> View:
     """The cluster as a policy of `resettle/v1` sees it."""
-    return World(objects).snapshot().read_as(IMPROVED, EVERYTHING)
+    return View(World(objects).snapshot(), IMPROVED)
 
 
-def movable(snapshot: Snapshot) -> list[Pod]:
+def movable(view: View) -> list[Pod]:
     """Pods that run somewhere and could be made to run elsewhere."""
-    return [pod for pod in snapshot.pods if pod.node and not pod.finished and not pod.terminating]
+    return [pod for pod in view.pods if pod.node and not pod.finished and not pod.terminating]
 
 
-def disagreements(snapshot: Snapshot, oracle: Oracle, told: str) -> Iterator[str]:
+def disagreements(view: View, oracle: Oracle, told: str) -> Iterator[str]:
     """Each pod and node of which the two think differently, in words."""
-    for pod in movable(snapshot):
-        takers = {node.name for node in snapshot.fleet.members(snapshot.outlook.takers(pod))}
-        for node in snapshot.fleet:
+    for pod in movable(view):
+        takers = {node.name for node in view.fleet.members(view.projection.takers(pod))}
+        for node in view.fleet:
             why = oracle.refuses(pod.key, node.name)
             if (node.name in takers) != (why is None):
                 planner = "takes" if node.name in takers else "refuses"
@@ -61,16 +60,16 @@ def test_it_knows_them_still_after_moves(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
         lots = Random(seed)
         objects = cluster(lots)
-        snapshot, oracle = read(objects), Oracle(objects)
+        view, oracle = read(objects), Oracle(objects)
         told = f"seed {seed}"
-        for pod in lots.sample(pods := movable(snapshot), min(MOVES, len(pods))):
-            places = [it.name for it in snapshot.fleet if not oracle.refuses(pod.key, it.name)]
+        for pod in lots.sample(pods := movable(view), min(MOVES, len(pods))):
+            places = [it.name for it in view.fleet if not oracle.refuses(pod.key, it.name)]
             if places:
                 place = lots.choice(places)
-                snapshot.outlook.move(pod, place)
+                view.projection.move(pod, place)
                 oracle.move(pod.key, place)
                 told += f", {pod.key} moved to {place}"
-        found += disagreements(snapshot, oracle, told)
+        found += disagreements(view, oracle, told)
     assert not found, "\n".join(found)
 
 
@@ -81,8 +80,8 @@ def test_the_clusters_are_worth_asking_about() -> None:
     for seed in range(60):
         objects = cluster(Random(seed))
         oracle = Oracle(objects)
-        for pod in movable(snapshot := read(objects)):
-            for node in snapshot.fleet:
+        for pod in movable(view := read(objects)):
+            for node in view.fleet:
                 why = oracle.refuses(pod.key, node.name)
                 asked, fits = asked + 1, fits + (why is None)
                 reasons.update(it for it in KINDS_OF_REFUSAL if it in (why or ""))

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from resettle.framework.plan import Move, Plan
+from resettle.framework.view import View
 from resettle.load.usage import Requests
-from resettle.model import Snapshot
 from resettle.plugins.low_node_utilization import Args, bands_of
 from resettle.plugins.remove_duplicates import owner_keys
 from resettle.testing import World
@@ -40,8 +40,8 @@ def after(objects: list[Object], moves: Sequence[Move]) -> list[Object]:
     return later
 
 
-def read(objects: list[Object]) -> Snapshot:
-    return World(objects).snapshot()
+def read(objects: list[Object]) -> View:
+    return View(World(objects).snapshot())
 
 
 def wanted(name: str) -> Callable[[list[Object]], int]:
@@ -53,9 +53,9 @@ def over_target(objects: list[Object]) -> int:
     """How far nodes are above their targets, over all of them."""
     given = STRATEGIES["LowNodeUtilization"][1]
     args = Args(thresholds=given["thresholds"], target_thresholds=given["targetThresholds"])
-    snapshot = read(objects)
-    bands = bands_of(args, snapshot, Requests(snapshot))
-    return sum(snapshot.requested(node).get("pods", 0) for node in bands.over)
+    view = read(objects)
+    bands = bands_of(args, view, Requests(view))
+    return sum(view.requested(node).get("pods", 0) for node in bands.over)
 
 
 def crowding(objects: list[Object]) -> int:

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from resettle.model import Snapshot
+from resettle.framework.view import View
 
 from .clusters import cluster
 from .scheduler import Oracle
@@ -18,11 +18,11 @@ CLUSTERS = 120
 AT_ONCE = 40
 
 
-def disagreements(snapshot: Snapshot, oracle: Oracle, told: str) -> Iterator[str]:
+def disagreements(view: View, oracle: Oracle, told: str) -> Iterator[str]:
     """Each pod and node of which the two think differently, in words."""
     before = oracle.broken()
-    fleet, outlook = snapshot.fleet, snapshot.outlook
-    for pod in movable(snapshot):
+    fleet, outlook = view.fleet, view.projection
+    for pod in movable(view):
         # What a pod on an unknown node had to complain about, nobody knows.
         if pod.node not in fleet.position:
             continue

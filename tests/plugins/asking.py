@@ -8,16 +8,16 @@ from typing import Any
 from resettle.errors import PolicyError
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.model.snapshot import Snapshot
+from resettle.framework.view import View
 from resettle.testing import World, cluster, node, plan
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 
 
-def _propose_all(args: Any, snapshot: Snapshot, draft: Draft) -> None:
-    for each in snapshot.nodes:
-        for pod in snapshot.pods_on(each):
+def _propose_all(args: Any, view: View, draft: Draft) -> None:
+    for each in view.nodes:
+        for pod in view.pods_on(each):
             draft.propose(pod, because="was asked about")
 
 

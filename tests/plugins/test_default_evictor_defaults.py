@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from resettle.framework.view import View
 from resettle.model import IMPROVED, PARITY, Semantics
-from resettle.model.selector import EVERYTHING
 from resettle.plugins.default_evictor import PLUGIN, cautions
 from resettle.plugins.evictor_args import Args, InEffect, in_effect
 from resettle.testing import World, claim, cluster, node, plan, pod
@@ -240,9 +240,7 @@ def test_what_was_found_out_for_one_way_of_reading_is_not_used_for_the_other() -
     assert it is not None
     assert guard is not None
 
-    theirs, ours = (
-        guard(args, snapshot.read_as(semantics, EVERYTHING), it) for semantics in (PARITY, IMPROVED)
-    )
+    theirs, ours = (guard(args, View(snapshot, semantics), it) for semantics in (PARITY, IMPROVED))
 
     assert theirs is None
     assert ours is not None

@@ -19,7 +19,7 @@ from resettle.framework import (
     assembled,
     load_policy,
 )
-from resettle.framework.aftermath import NOTHING_YET
+from resettle.framework.plan_state import NO_EARLIER_ROUNDS
 from resettle.model.snapshot import Snapshot
 from resettle.record.archive import Archive
 from resettle.record.book import Book, Recorded
@@ -99,8 +99,8 @@ def replays_as(
     assert [[it.outcome for it in one.moves] for one in recorded.entry.rounds] == [
         list(one.outcomes) for one in report.rounds
     ]
-    aftermath = NOTHING_YET
+    earlier_rounds = NO_EARLIER_ROUNDS
     for act, one in zip(replay.acts, report.rounds, strict=True):
-        assert act.aftermath.made.keys() == aftermath.made.keys()
-        aftermath = aftermath.after(one.plan.moves, one.outcomes)
+        assert act.earlier_rounds.moves.keys() == earlier_rounds.moves.keys()
+        earlier_rounds = earlier_rounds.after(one.plan.moves, one.outcomes)
     return snapshot

@@ -19,9 +19,9 @@ def world_at(now: datetime, **labels: str) -> World:
 
 
 def refusal_code(world: World, args: Args) -> str | None:
-    snapshot = world.snapshot()
-    (only,) = snapshot.pods
-    refusal = closed(args, snapshot, only)
+    view = world.view()
+    (only,) = view.pods
+    refusal = closed(args, view, only)
     return refusal.code if refusal else None
 
 

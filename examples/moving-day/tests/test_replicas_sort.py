@@ -70,11 +70,11 @@ def test_beyond_enough_replicas_count_alike() -> None:
 def test_a_pod_counts_with_its_workload(owner: str | list[str] | None, count: int) -> None:
     mates = [pod(name, owner="ReplicaSet/two") for name in ("b", "c")]
     world = cluster(node("n").holding(pod("it", owner=owner), *mates))
-    snapshot = world.snapshot()
-    it = snapshot.pod("default", "it")
+    view = world.view()
+    it = view.pod("default", "it")
 
     assert it is not None
-    assert replicas(snapshot, it) == count
+    assert replicas(view, it) == count
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from resettle.explain.flips import Change, Flip
 from resettle.explain.overlooked import NO_TURN
 from resettle.explain.pod import PodAnswer, Word
 from resettle.framework.verdict import Refusal
-from resettle.model.ground import Ground
+from resettle.model.diagnosis import NodeRejection
 from resettle.model.snapshot import Snapshot
 
 PREDICATES = ("is ", "has ", "was ", "carries ", "keeps ", "belongs ", "uses ")
@@ -164,7 +164,7 @@ def _refusal_document(refusal: Refusal, snapshot: Snapshot) -> dict[str, Any]:
         "by": refusal.by,
         "says": refusal.sentence,
     }
-    grounds: list[Ground] = refusal.facts.get("ruled_out", [])
+    grounds: list[NodeRejection] = refusal.facts.get("ruled_out", [])
     if grounds:
         document["nodes"] = refusal.facts["count"]
         document["ruled_out"] = [

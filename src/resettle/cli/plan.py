@@ -62,9 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     watch = Stopwatch[str]()
     with watch.phase("start"):
         from resettle.cli import render
-    descheduler, snapshot, aftermath = read(arguments, watch)
+    descheduler, snapshot, earlier_rounds = read(arguments, watch)
     plan = descheduler.draw_plan(
-        snapshot, aftermath=aftermath, phase=lambda turn: watch.phase(turn.plugin)
+        snapshot, earlier_rounds=earlier_rounds, phase=lambda turn: watch.phase(turn.plugin)
     )
     with watch.phase("print"):
         if arguments.output == "table":

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from resettle.cluster.access import Access
     from resettle.cluster.collect import Collection
-    from resettle.framework.aftermath import Aftermath
     from resettle.framework.descheduler import Descheduler
+    from resettle.framework.plan_state import EarlierRounds
     from resettle.framework.plugin import Plugin
     from resettle.model.readings import Measured
     from resettle.model.snapshot import Snapshot
@@ -33,7 +33,7 @@ class Reading(NamedTuple):
 
     descheduler: Descheduler
     snapshot: Snapshot
-    aftermath: Aftermath
+    earlier_rounds: EarlierRounds
 
 
 def add_sources(command: argparse.ArgumentParser) -> None:
@@ -82,8 +82,8 @@ def read(
     if not arguments.policy:
         arguments.usage_error("the following arguments are required: --policy")
     with watch.phase("start"):
-        from resettle.framework.aftermath import NOTHING_YET
         from resettle.framework.descheduler import assembled
+        from resettle.framework.plan_state import NO_EARLIER_ROUNDS
         from resettle.framework.registry import default_registry
         from resettle.policy.load import load_policy
 
@@ -105,7 +105,7 @@ def read(
         del collection
     for remark in remarks(descheduler, skipped, snapshot, from_dump=bool(arguments.cluster)):
         print(f"note: {remark}", file=sys.stderr)
-    return Reading(descheduler, snapshot, NOTHING_YET)
+    return Reading(descheduler, snapshot, NO_EARLIER_ROUNDS)
 
 
 def policy_text(arguments: argparse.Namespace) -> str:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from resettle.cli.policy import print_warnings
 from resettle.cli.times import named_time
 from resettle.errors import InputError
-from resettle.framework.aftermath import NOTHING_YET, Aftermath
 from resettle.framework.descheduler import Descheduler, assembled
+from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.framework.plugin import Kind, Plugin
 from resettle.framework.registry import default_registry
 from resettle.model.snapshot import Snapshot
@@ -35,7 +35,7 @@ class Played(NamedTuple):
 
     descheduler: Descheduler
     snapshot: Snapshot
-    aftermath: Aftermath
+    earlier_rounds: EarlierRounds
 
 
 def opened(folder: str) -> Book:
@@ -77,7 +77,7 @@ def play(arguments: argparse.Namespace, pod: tuple[str, str] | None) -> Played:
     past = picked(arguments, plugins, pod)
     if arguments.policy:
         other = another(arguments.policy, past, plugins, forgiving=arguments.forgiving)
-        return Played(other, past.snapshot, NOTHING_YET)
+        return Played(other, past.snapshot, NO_EARLIER_ROUNDS)
     replay = replayed(*past)
     at = _round(getattr(arguments, "round", None), replay, "/".join(pod) if pod else "")
     if len(replay.acts) > 1:
@@ -86,7 +86,7 @@ def play(arguments: argparse.Namespace, pod: tuple[str, str] | None) -> Played:
             "each time with what had become of the moves before",
             file=sys.stderr,
         )
-    return Played(past.descheduler, past.snapshot, replay.acts[at].aftermath)
+    return Played(past.descheduler, past.snapshot, replay.acts[at].earlier_rounds)
 
 
 def _round(number: int | None, replay: Replay, key: str) -> int:

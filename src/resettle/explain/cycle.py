@@ -9,7 +9,7 @@ from msgspec import Struct
 from resettle.explain.stage import Stage
 from resettle.explain.watched import Turn, Watched
 from resettle.framework.plan import Plan, PluginRun
-from resettle.model.snapshot import Snapshot
+from resettle.framework.view import View
 
 MOST_NEAR_MISSES = 3
 
@@ -45,15 +45,15 @@ def _plugin(watched: Watched, turn: Turn) -> PluginAnswer:
         plugin=turn.instance.name,
         point=turn.instance.point,
         run=turn.run,
-        near_misses=_near_misses(watched.snapshot, turn),
+        near_misses=_near_misses(watched.view, turn),
     )
 
 
-def _near_misses(snapshot: Snapshot, turn: Turn) -> tuple[str, ...]:
+def _near_misses(view: View, turn: Turn) -> tuple[str, ...]:
     if turn.run is None or turn.run.error:
         return ()
     try:
-        close = turn.instance.plugin.near_misses(turn.instance.args, snapshot)
+        close = turn.instance.plugin.near_misses(turn.instance.args, view)
         return tuple(islice(close, MOST_NEAR_MISSES))
     except Exception:
         return ()  # what came close is a courtesy; the plan stands without it

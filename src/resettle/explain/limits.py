@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct, structs
 
 from resettle.explain.stage import Setting, Stage
-from resettle.framework.books import share
 from resettle.framework.knob import Reach
+from resettle.framework.limits import share
 from resettle.framework.plan import Move, Plan
 from resettle.model.changes import Change, Changes
 from resettle.model.node import Budget

@@ -71,7 +71,7 @@ def explain_node(stage: Stage, node: Node) -> NodeAnswer:
     return NodeAnswer(
         node=node,
         plan=watched.plan,
-        left_out=out_of_scope(watched.snapshot, node.name),
+        left_out=out_of_scope(watched.view, node.name),
         uses=tuple(_uses(stage.snapshot, node)),
         bands=_bands(watched, node),
         pods=len(pods),
@@ -101,7 +101,7 @@ def _bands(watched: Watched, node: Node) -> tuple[Banded, ...]:
         hook = turn.instance.plugin.band
         if hook is None or watched.plan.skipped or (turn.run and turn.run.error):
             continue
-        if band := hook(turn.instance.args, watched.snapshot, node):
+        if band := hook(turn.instance.args, watched.view, node):
             found.append(Banded(turn.profile.name, turn.instance.name, band))
     return tuple(found)
 

@@ -12,7 +12,7 @@ from resettle.explain.stage import Setting, Stage
 from resettle.framework.knob import Reach
 from resettle.framework.verdict import Refusal
 from resettle.model.changes import Change, Changes
-from resettle.model.ground import Ground, Shortage
+from resettle.model.diagnosis import NodeRejection, Shortage
 from resettle.model.node import Node
 from resettle.model.quantity import NANO, counted, written
 
@@ -24,10 +24,10 @@ _MILLI = NANO // 1000
 
 def node_settings(stage: Stage, refusal: Refusal) -> Iterator[Setting]:
     """Cordoned nodes opened, and the node that lacks the least of one resource made larger."""
-    grounds: list[Ground] = refusal.facts.get("ruled_out", [])
+    rejections: list[NodeRejection] = refusal.facts.get("ruled_out", [])
     shortages: list[Shortage] = refusal.facts.get("short", [])
     fleet = stage.snapshot.fleet
-    cordoned = [ground.nodes for ground in grounds if ground.code == "cordoned"]
+    cordoned = [rejection.nodes for rejection in rejections if rejection.code == "cordoned"]
     for nodes in cordoned:
         for node, _ in zip(fleet.members(nodes), range(MOST_CORDONED), strict=False):
             yield _opened(node)

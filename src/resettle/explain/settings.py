@@ -47,11 +47,11 @@ def every_setting(
 def guard_settings(stage: Stage, profile: Profile, pod: Pod) -> Iterator[Setting]:
     """What the guards of a profile say could be turned."""
     descheduler = stage.descheduler
-    snapshot = descheduler.view(stage.snapshot)
+    view = descheduler.view(stage.snapshot)
     several = len(descheduler.profiles) > 1
     guards = (*profile.filters, *profile.pre_eviction_filters)
     for instance in {guard.name: guard for guard in guards}.values():
-        for knob in instance.plugin.knobs(instance.args, snapshot, pod):
+        for knob in instance.plugin.knobs(instance.args, view, pod):
             yield _setting(knob, profile.name, instance.name, several=several)
 
 

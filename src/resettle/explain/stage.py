@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from resettle.framework.aftermath import NOTHING_YET, Aftermath
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.knob import Reach
 from resettle.framework.plan import Plan
+from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 
@@ -26,13 +26,13 @@ class Stage(NamedTuple):
 
     descheduler: Descheduler
     snapshot: Snapshot
-    aftermath: Aftermath = NOTHING_YET
+    earlier_rounds: EarlierRounds = NO_EARLIER_ROUNDS
     """What became of earlier plans from the same snapshot."""
 
     def plan(self, *watching: str) -> Plan:
         """The plan, with every word about what is being watched."""
         return self.descheduler.draw_plan(
-            self.snapshot, watching=watching, aftermath=self.aftermath
+            self.snapshot, watching=watching, earlier_rounds=self.earlier_rounds
         )
 
 

@@ -98,9 +98,9 @@ def _held_back(plan: Plan, stage: Stage, pod: Pod) -> list[Proposal]:
         if it.used >= it.most
     ]
     descheduler = stage.descheduler
-    snapshot = descheduler.view(stage.snapshot)
+    view = descheduler.view(stage.snapshot)
     met = {
-        profile.name: (*grounds(profile, snapshot, pod), *limits)
+        profile.name: (*grounds(profile, view, pod), *limits)
         for profile in descheduler.profiles
         if profile.deschedule or profile.balance
     }

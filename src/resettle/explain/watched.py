@@ -25,7 +25,7 @@ class Watched:
 
     def __init__(self, stage: Stage, watching: Iterable[str]) -> None:
         self.descheduler = stage.descheduler
-        self.snapshot = stage.descheduler.view(stage.snapshot)
+        self.view = stage.descheduler.view(stage.snapshot)
         self.plan = stage.plan(*watching)
 
     @cached_property

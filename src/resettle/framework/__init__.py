@@ -16,9 +16,9 @@ from resettle.framework.plan import Move, Note, Plan, PluginRun, Proposal, Spent
 from resettle.framework.plugin import Deed, Kind, Plugin, PreparedGuard
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
-from resettle.framework.selection import selected
 from resettle.framework.survey import Survey, surveyed
 from resettle.framework.verdict import Band, Limit, Refusal, Stopped, Unwanted, Verdict
+from resettle.framework.view import View
 from resettle.policy.args import (
     Args,
     Duration,
@@ -80,13 +80,13 @@ __all__ = [
     "Unsigned",
     "Unwanted",
     "Verdict",
+    "View",
     "assembled",
     "default_registry",
     "did_you_mean",
     "load_policy",
     "one_sided",
     "parse_duration",
-    "selected",
     "sound_selector",
     "surveyed",
 ]

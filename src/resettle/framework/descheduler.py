@@ -13,13 +13,13 @@ from typing import Any
 from msgspec import Struct
 
 from resettle.errors import PolicyError, ResettleError
-from resettle.framework.aftermath import NOTHING_YET, Aftermath
-from resettle.framework.books import Books
 from resettle.framework.draft import Draft
 from resettle.framework.plan import HeldBack, Note, Plan, PluginRun, Proposal, Turn
+from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds, PlanState
 from resettle.framework.plugin import Plugin
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import Stopped
+from resettle.framework.view import View
 from resettle.model.readings import KUBERNETES_METRICS, Question, Readings
 from resettle.model.selector import EVERYTHING, Selector
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
@@ -70,12 +70,12 @@ class Descheduler(Struct, frozen=True, kw_only=True):
             for question in instance.plugin.measures(instance.args)
         )
 
-    def view(self, snapshot: Snapshot) -> Snapshot:
-        """The cluster as this policy sees it; what nobody provides for it was not measured."""
-        usage = snapshot.usage
+    def view(self, snapshot: Snapshot) -> View:
+        """The cluster as this policy sees it; what no provider measures for it is not measured."""
         if unprovided := [it for it in self.measures if not self._provides(it.source)]:
-            usage = {**usage, **{it: _unprovided(it.source) for it in unprovided}}
-        return snapshot.measured(usage).read_as(self.semantics, self.node_selector)
+            without = {question: _unprovided(question.source) for question in unprovided}
+            snapshot = snapshot.measured({**snapshot.usage, **without})
+        return View(snapshot, self.semantics, self.node_selector)
 
     def _provides(self, source: str) -> bool:
         """Whether the policy names who is to measure; `resettle/v1` finds the metrics API alone."""
@@ -104,21 +104,32 @@ class Descheduler(Struct, frozen=True, kw_only=True):
         snapshot: Snapshot,
         *,
         watching: Iterable[str] = (),
-        aftermath: Aftermath = NOTHING_YET,
+        earlier_rounds: EarlierRounds = NO_EARLIER_ROUNDS,
         phase: Callable[[Turn], AbstractContextManager[object]] = nullcontext,
     ) -> Plan:
         """What a cycle would do; notes are kept for the pods and nodes being watched.
 
-        `aftermath` is what became of earlier plans from the same snapshot. `phase` is entered
+        `earlier_rounds` is what became of earlier plans from the same snapshot. `phase` is entered
         around each plugin's turn: a way to time it from outside.
         """
-        snapshot = self.view(snapshot)
-        self._check_needs(snapshot)
-        nodes = len(snapshot.nodes)
+        view = self.view(snapshot)
+        try:
+            self._check_needs(view)
+            return self._draw(view, frozenset(watching), earlier_rounds, phase)
+        finally:
+            view.release()
+
+    def _draw(
+        self,
+        view: View,
+        watched: frozenset[str],
+        earlier_rounds: EarlierRounds,
+        phase: Callable[[Turn], AbstractContextManager[object]],
+    ) -> Plan:
+        nodes = len(view.nodes)
         if nodes <= TOO_FEW_NODES:
-            return _plan(snapshot, skipped=_too_few(nodes, snapshot), history=snapshot.history)
-        books = Books(self.limits, snapshot, aftermath)
-        watched = frozenset(watching)
+            return _plan(view, skipped=_too_few(nodes, view), history=view.history)
+        state = PlanState(view, self.limits, earlier_rounds)
         runs: list[PluginRun] = []
         notes: list[Note] = []
         proposals: list[Proposal] = []
@@ -130,13 +141,13 @@ class Descheduler(Struct, frozen=True, kw_only=True):
                     draft = Draft(
                         profile,
                         instance.name,
-                        snapshot,
-                        books,
+                        view,
+                        state,
                         watched,
                         keeps_held_back=self.tells_held_back,
                     )
                     with phase(Turn(profile.name, instance.name, point)):
-                        runs.append(_turn(instance, snapshot, draft))
+                        runs.append(_turn(instance, view, draft))
                     notes.extend(draft.notes)
                     proposals.extend(draft.proposals)
                     held_back.extend(draft.held_back)
@@ -144,24 +155,22 @@ class Descheduler(Struct, frozen=True, kw_only=True):
                     memory = draft.recall() if runs[-1].error else draft.memory
                     if memory is not None:
                         history[profile.name, instance.name] = memory
-        plan = _plan(
-            snapshot,
-            books=books,
+        return _plan(
+            view,
+            state=state,
             runs=runs,
             notes=notes,
             proposals=proposals,
             held_back=held_back,
             history=history,
         )
-        snapshot.release()
-        return plan
 
-    def _check_needs(self, snapshot: Snapshot) -> None:
+    def _check_needs(self, view: View) -> None:
         problems = {
             f"profile {profile.name}: {instance.name}: {problem}": None
             for profile in self.profiles
             for instance in profile.instances
-            for problem in instance.plugin.needs(instance.args, snapshot)
+            for problem in instance.plugin.needs(instance.args, view)
         }
         if problems:
             raise PolicyError("\n".join(["the cluster lacks what the policy names", *problems]))
@@ -210,9 +219,9 @@ def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin]) -> Profil
     )
 
 
-def _turn(instance: Instance, snapshot: Snapshot, draft: Draft) -> PluginRun:
+def _turn(instance: Instance, view: View, draft: Draft) -> PluginRun:
     try:
-        stopped = instance.sweep(instance.args, snapshot, draft)
+        stopped = instance.sweep(instance.args, view, draft)
     except ResettleError as error:
         return draft.run(instance.point, None, str(error))
     except Exception as error:
@@ -220,9 +229,9 @@ def _turn(instance: Instance, snapshot: Snapshot, draft: Draft) -> PluginRun:
     return draft.run(instance.point, stopped)
 
 
-def _too_few(nodes: int, snapshot: Snapshot) -> Stopped:
+def _too_few(nodes: int, view: View) -> Stopped:
     there = "only one node" if nodes else "no node"
-    rest = len(snapshot.fleet.nodes) - nodes
+    rest = len(view.fleet.nodes) - nodes
     left_out = f" ({rest} unready or not selected)" if rest else ""
     return Stopped(
         "too-few-nodes",
@@ -231,9 +240,9 @@ def _too_few(nodes: int, snapshot: Snapshot) -> Stopped:
 
 
 def _plan(
-    snapshot: Snapshot,
+    view: View,
     *,
-    books: Books | None = None,
+    state: PlanState | None = None,
     runs: Iterable[PluginRun] = (),
     notes: Iterable[Note] = (),
     proposals: Iterable[Proposal] = (),
@@ -242,16 +251,16 @@ def _plan(
     skipped: Stopped | None = None,
 ) -> Plan:
     return Plan(
-        moves=tuple(books.moves) if books else (),
+        moves=tuple(state.moves) if state else (),
         runs=tuple(runs),
-        taken_at=snapshot.taken_at,
-        nodes=len(snapshot.fleet.nodes),
-        nodes_in_scope=len(snapshot.nodes),
-        pods=len(snapshot.population),
+        taken_at=view.taken_at,
+        nodes=len(view.fleet.nodes),
+        nodes_in_scope=len(view.nodes),
+        pods=len(view.population),
         skipped=skipped,
         notes=tuple(notes),
         proposals=tuple(proposals),
         held_back=tuple(held_back),
-        spent=books.spent if books else (),
+        spent=state.limits.spent if state else (),
         history=history or {},
     )

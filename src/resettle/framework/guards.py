@@ -12,20 +12,20 @@ from msgspec import structs
 
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import Refusal
+from resettle.framework.view import View
 from resettle.model.pod import Pod, Template
-from resettle.model.snapshot import Snapshot
 
 Asked = tuple[str, Callable[[Pod], Refusal | None]]
 """A guard's name, and its question about a pod."""
 
 
 class Guards:
-    """A chain of guards in one snapshot."""
+    """A chain of guards in one view."""
 
-    def __init__(self, chain: Iterable[Instance], snapshot: Snapshot) -> None:
+    def __init__(self, chain: Iterable[Instance], view: View) -> None:
         instances = list(chain)
-        self.asked: list[Asked] = [(it.name, it.guarding(snapshot)) for it in instances]
-        self._easy = [it.letting_go(snapshot) for it in instances]
+        self.asked: list[Asked] = [(it.name, it.guarding(view)) for it in instances]
+        self._easy = [it.letting_go(view) for it in instances]
         self._lets_go: dict[Template, bool] = {}
 
     def refusal(self, pod: Pod) -> Refusal | None:
@@ -47,9 +47,9 @@ class Guards:
 class Chains:
     """The guards of a profile: those of the filters, and those and the pre-eviction filters."""
 
-    def __init__(self, profile: Profile, snapshot: Snapshot) -> None:
-        self.filters = Guards(profile.filters, snapshot)
-        self.all = Guards((*profile.filters, *profile.pre_eviction_filters), snapshot)
+    def __init__(self, profile: Profile, view: View) -> None:
+        self.filters = Guards(profile.filters, view)
+        self.all = Guards((*profile.filters, *profile.pre_eviction_filters), view)
 
 
 def first_refusal(asked: Iterable[Asked], pod: Pod) -> Refusal | None:

@@ -2,22 +2,22 @@
 
 | extension point     | function                                   | answers                       |
 |---------------------|--------------------------------------------|-------------------------------|
-| `deschedule`        | `(args, snapshot, draft)`                  | proposes pods to the draft    |
-| `balance`           | `(args, snapshot, draft)`                  | the same, after all of those  |
-| `filter`            | `(args, snapshot, pod) -> Refusal or None` | may this pod leave at all?    |
-| `preevictionfilter` | `(args, snapshot, pod) -> Refusal or None` | may it leave right now?       |
-| `presort`, `sort`   | `(args, snapshot, pod) -> key`             | smallest first                |
+| `deschedule`        | `(args, view, draft)`                      | proposes pods to the draft    |
+| `balance`           | `(args, view, draft)`                      | the same, after all of those  |
+| `filter`            | `(args, view, pod) -> Refusal or None`     | may this pod leave at all?    |
+| `preevictionfilter` | `(args, view, pod) -> Refusal or None`     | may it leave right now?       |
+| `presort`, `sort`   | `(args, view, pod) -> key`                 | smallest first                |
 | `evict`             | `(args, hands) -> Mover`                   | how pods of a plan leave      |
 
 Five more let it speak when somebody asks why; all may be left out:
 
 | hook          | function                                    | answers                      |
 |---------------|---------------------------------------------|------------------------------|
-| `overlooks`   | `(args, snapshot, pod) -> Unwanted or None` | why was it not proposed?     |
-| `near_misses` | `(args, snapshot) -> sentences`             | what came closest to it?     |
-| `band`        | `(args, snapshot, node) -> Band or None`    | how full does it find it?    |
-| `refusals`    | `(args, snapshot, pod, point) -> Refusals`  | every ground, not the first  |
-| `knobs`       | `(args, snapshot, pod) -> Knobs`            | which settings would let go? |
+| `overlooks`   | `(args, view, pod) -> Unwanted or None`     | why was it not proposed?     |
+| `near_misses` | `(args, view) -> sentences`                 | what came closest to it?     |
+| `band`        | `(args, view, node) -> Band or None`        | how full does it find it?    |
+| `refusals`    | `(args, view, pod, point) -> Refusals`      | every ground, not the first  |
+| `knobs`       | `(args, view, pod) -> Knobs`                | which settings would let go? |
 
 A plugin keeps no state: what it must know next time goes through `draft.remember`.
 """
@@ -39,34 +39,34 @@ if TYPE_CHECKING:
     from resettle.framework.knob import Knob
     from resettle.framework.mover import MakeMover
     from resettle.framework.verdict import Band, Refusal, Stopped, Unwanted
+    from resettle.framework.view import View
     from resettle.model.node import Node
     from resettle.model.pod import Pod, Template
     from resettle.model.readings import Question
     from resettle.model.semantics import Semantics
-    from resettle.model.snapshot import Snapshot
 
 # Functions of a plugin take their own Args; a registry holds plugins of every kind.
-Sweep = Callable[[Any, "Snapshot", "Draft"], "Stopped | None"]
-Guard = Callable[[Any, "Snapshot", "Pod"], "Refusal | None"]
-SortKey = Callable[[Any, "Snapshot", "Pod"], Any]
-Overlooks = Callable[[Any, "Snapshot", "Pod"], "Unwanted | None"]
-BandOf = Callable[[Any, "Snapshot", "Node"], "Band | None"]
-NearMisses = Callable[[Any, "Snapshot"], "Iterator[str]"]
-Refusals = Callable[[Any, "Snapshot", "Pod", str], "Iterator[Refusal]"]
-Knobs = Callable[[Any, "Snapshot", "Pod"], "Iterator[Knob]"]
+Sweep = Callable[[Any, "View", "Draft"], "Stopped | None"]
+Guard = Callable[[Any, "View", "Pod"], "Refusal | None"]
+SortKey = Callable[[Any, "View", "Pod"], Any]
+Overlooks = Callable[[Any, "View", "Pod"], "Unwanted | None"]
+BandOf = Callable[[Any, "View", "Node"], "Band | None"]
+NearMisses = Callable[[Any, "View"], "Iterator[str]"]
+Refusals = Callable[[Any, "View", "Pod", str], "Iterator[Refusal]"]
+Knobs = Callable[[Any, "View", "Pod"], "Iterator[Knob]"]
 
 
 class PreparedGuard:
-    """A guard that works things out once for its arguments and a snapshot, then answers for pods.
+    """A guard that works things out once for its arguments and a view, then answers for pods.
 
-    `make(args, snapshot)` gives whatever `ask(made, pod)` needs. `lets_go(made, template)`, if it
+    `make(args, view)` gives whatever `ask(made, pod)` needs. `lets_go(made, template)`, if it
     is there, says of a template that every pod of it may go unless it is terminating, whatever the
     plan holds by then; such pods are not asked about.
     """
 
     def __init__(
         self,
-        make: Callable[[Any, Snapshot], Any],
+        make: Callable[[Any, View], Any],
         ask: Callable[[Any, Pod], Refusal | None],
         lets_go: Callable[[Any, Template], bool] | None = None,
     ) -> None:
@@ -74,23 +74,23 @@ class PreparedGuard:
         self._ask = ask
         self._lets_go = lets_go
 
-    def __call__(self, args: Any, snapshot: Snapshot, pod: Pod) -> Refusal | None:
-        return self._ask(snapshot.prepared(args, self._make), pod)
+    def __call__(self, args: Any, view: View, pod: Pod) -> Refusal | None:
+        return self._ask(view.prepared(args, self._make), pod)
 
-    def bound(self, args: Any, snapshot: Snapshot) -> Callable[[Pod], Refusal | None]:
+    def bound(self, args: Any, view: View) -> Callable[[Pod], Refusal | None]:
         """The question about a pod alone."""
         try:
-            return partial(self._ask, snapshot.prepared(args, self._make))
+            return partial(self._ask, view.prepared(args, self._make))
         except Exception:
             # Asked about a pod it will fail again, and the pod is refused for that.
-            return partial(self, args, snapshot)
+            return partial(self, args, view)
 
-    def letting_go(self, args: Any, snapshot: Snapshot) -> Callable[[Template], bool] | None:
+    def letting_go(self, args: Any, view: View) -> Callable[[Template], bool] | None:
         """The question about a template alone; None if there is no telling."""
         if self._lets_go is None:
             return None
         try:
-            return partial(self._lets_go, snapshot.prepared(args, self._make))
+            return partial(self._lets_go, view.prepared(args, self._make))
         except Exception:
             return None
 
@@ -129,15 +129,15 @@ def _no_cautions(args: Any, semantics: Semantics) -> Iterator[str]:
     return iter(())
 
 
-def _no_needs(args: Any, snapshot: Snapshot) -> Iterator[Problem]:
+def _no_needs(args: Any, view: View) -> Iterator[Problem]:
     return iter(())
 
 
-def _no_misses(args: Any, snapshot: Snapshot) -> Iterator[str]:
+def _no_misses(args: Any, view: View) -> Iterator[str]:
     return iter(())
 
 
-def _no_knobs(args: Any, snapshot: Snapshot, pod: Pod) -> Iterator[Knob]:
+def _no_knobs(args: Any, view: View, pod: Pod) -> Iterator[Knob]:
     return iter(())
 
 
@@ -158,12 +158,12 @@ class Plugin(Struct, frozen=True, kw_only=True):
     reads: Callable[[Any], frozenset[str]] = _nothing
     """Kinds read beyond nodes and pods, `history`, `conditions` of pods, given the arguments."""
     measures: Callable[[Any], frozenset[Question]] = _no_questions
-    """What has to be measured for it, given the arguments; read as `snapshot.usage`."""
+    """What has to be measured for it, given the arguments; read as `view.usage`."""
     kinds: tuple[Kind, ...] = ()
-    """Structs for kinds of this plugin's own; read as `snapshot.others[name]`."""
+    """Structs for kinds of this plugin's own; read as `view.others[name]`."""
     cautions: Callable[[Any, Semantics], Iterator[str]] = _no_cautions
     """What an operator should be told once about these arguments, though they are no mistake."""
-    needs: Callable[[Any, Snapshot], Iterator[Problem]] = _no_needs
+    needs: Callable[[Any, View], Iterator[Problem]] = _no_needs
     """What the snapshot lacks for these arguments; any problem ends the cycle before it starts."""
     unfinished_only: bool = False
     """Whether it passes over pods that have run their course, so that explanations can say so."""

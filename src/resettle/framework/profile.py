@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from resettle.framework.plugin import Guard, Plugin, PreparedGuard, SortKey, Sweep
 from resettle.framework.verdict import Refusal
+from resettle.framework.view import View
 from resettle.model.pod import Pod, Template
-from resettle.model.snapshot import Snapshot
 from resettle.policy.args import Args
 
 
@@ -32,27 +32,27 @@ class Instance(Struct, frozen=True):
         function: Sweep = getattr(self.plugin, self.point)
         return function
 
-    def guarding(self, snapshot: Snapshot) -> Callable[[Pod], Refusal | None]:
+    def guarding(self, view: View) -> Callable[[Pod], Refusal | None]:
         """The filter as a question about a pod alone."""
         guard: Guard = getattr(self.plugin, self.point)
         if isinstance(guard, PreparedGuard):
-            return guard.bound(self.args, snapshot)
-        return partial(guard, self.args, snapshot)
+            return guard.bound(self.args, view)
+        return partial(guard, self.args, view)
 
-    def letting_go(self, snapshot: Snapshot) -> Callable[[Template], bool] | None:
+    def letting_go(self, view: View) -> Callable[[Template], bool] | None:
         """Of which templates the filter lets every pod go that is not terminating, if it knows."""
         guard: Guard = getattr(self.plugin, self.point)
-        return guard.letting_go(self.args, snapshot) if isinstance(guard, PreparedGuard) else None
+        return guard.letting_go(self.args, view) if isinstance(guard, PreparedGuard) else None
 
-    def all_refusals(self, snapshot: Snapshot, pod: Pod) -> Iterator[Refusal]:
+    def all_refusals(self, view: View, pod: Pod) -> Iterator[Refusal]:
         """All that the guard has against the pod, as far as it can tell more than the first."""
         hook = self.plugin.refusals
-        return iter(()) if hook is None else hook(self.args, snapshot, pod, self.point)
+        return iter(()) if hook is None else hook(self.args, view, pod, self.point)
 
-    def key(self, snapshot: Snapshot, pod: Pod) -> Any:
+    def key(self, view: View, pod: Pod) -> Any:
         """What a sorter orders the pod by."""
         sorter: SortKey = getattr(self.plugin, self.point)
-        return sorter(self.args, snapshot, pod)
+        return sorter(self.args, view, pod)
 
 
 class Profile(Struct, frozen=True, kw_only=True):

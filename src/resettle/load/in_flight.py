@@ -12,10 +12,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from resettle.framework.view import View
 from resettle.load.usage import Doubt, Usage
 from resettle.model.node import Node
 from resettle.model.pod import Pod
-from resettle.model.snapshot import Snapshot
 
 
 class InFlight(Struct, frozen=True, kw_only=True):
@@ -33,18 +33,18 @@ class InFlight(Struct, frozen=True, kw_only=True):
     """When figures can be trusted to show it."""
 
 
-def still_in_flight(known: Iterable[InFlight], snapshot: Snapshot) -> Iterator[InFlight]:
+def still_in_flight(known: Iterable[InFlight], view: View) -> Iterator[InFlight]:
     """Those that figures do not show yet; a pod that sits where it was never left."""
     for it in known:
         namespace, _, name = it.pod.partition("/")
-        pod = snapshot.pod(namespace, name)
+        pod = view.pod(namespace, name)
         stayed = (
             pod is not None
             and pod.uid == it.uid
             and not pod.terminating
-            and pod.uid not in snapshot.moving
+            and pod.uid not in view.moving
         )
-        if snapshot.taken_at < it.until and not stayed:
+        if view.taken_at < it.until and not stayed:
             yield it
 
 

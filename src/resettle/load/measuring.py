@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from msgspec import Struct
 
+from resettle.framework.view import View
 from resettle.load.metered import MEASURED, Metered
 from resettle.load.queried import METRIC, Queried
 from resettle.load.usage import BASIC, Requests, Usage, UsageMissingError
@@ -19,7 +20,6 @@ from resettle.model.readings import (
     Question,
     Readings,
 )
-from resettle.model.snapshot import Snapshot
 from resettle.policy.args import Duration, parse_duration
 from resettle.policy.ours import Ours
 from resettle.policy.problem import Problem
@@ -97,20 +97,20 @@ def questions(metrics: MetricsUtilization | None) -> frozenset[Question]:
     return frozenset(metrics.asked.values()) if metrics else frozenset()
 
 
-def usage_of(metrics: MetricsUtilization | None, snapshot: Snapshot) -> Usage:
+def usage_of(metrics: MetricsUtilization | None, view: View) -> Usage:
     """The source of figures; an error where the snapshot holds no answer from it."""
     if metrics is None:
-        return Requests(snapshot)
-    usual = PEERS_MAX_AGE if snapshot.semantics.figures_judged_together else MAX_AGE
+        return Requests(view)
+    usual = PEERS_MAX_AGE if view.semantics.figures_judged_together else MAX_AGE
     limit = metrics.oldest or usual
-    answers = {name: _answer(question, snapshot) for name, question in metrics.asked.items()}
+    answers = {name: _answer(question, view) for name, question in metrics.asked.items()}
     if metrics.source == PROMETHEUS:
-        return Queried(snapshot, answers, limit)
-    return Metered(snapshot, answers[""], limit)
+        return Queried(view, answers, limit)
+    return Metered(view, answers[""], limit)
 
 
-def _answer(question: Question, snapshot: Snapshot) -> Readings:
-    readings = snapshot.usage.get(question)
+def _answer(question: Question, view: View) -> Readings:
+    readings = view.usage.get(question)
     if readings is None:
         asked = (
             f"{question.source}, asked for `{question.query}`"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
+from resettle.framework.view import View
 from resettle.load.shares import offered
 from resettle.load.usage import BASIC, Doubt, aged
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.readings import Readings, Used
-from resettle.model.snapshot import Snapshot
 
 MEASURED = ("cpu", "memory")
 
@@ -20,8 +20,8 @@ class Metered:
 
     blind = False
 
-    def __init__(self, snapshot: Snapshot, readings: Readings, max_age: timedelta) -> None:
-        self._snapshot = snapshot
+    def __init__(self, view: View, readings: Readings, max_age: timedelta) -> None:
+        self._view = view
         self._readings = readings
         self._max_age = max_age
 
@@ -35,7 +35,7 @@ class Metered:
 
     def of_node(self, node: Node) -> Mapping[str, int]:
         """What it uses, system and all."""
-        pods = self._snapshot.requested(node).get("pods", 0)
+        pods = self._view.requested(node).get("pods", 0)
         return {**self._readings.nodes[node.name].amounts, "pods": pods}
 
     def of_pod(self, pod: Pod) -> Mapping[str, int] | None:
@@ -49,7 +49,7 @@ class Metered:
     def pod_doubt(self, pod: Pod) -> Doubt | None:
         """The same; what was measured before the pod was made is of another by its name."""
         used = self._readings.pods.get(pod.key)
-        if used is not None and self._snapshot.semantics.figures_judged_together:
+        if used is not None and self._view.semantics.figures_judged_together:
             return None  # the peer asks for each pod at the moment, and knows no age
         if used is not None and pod.created is not None and used.at < pod.created:
             used = None
@@ -66,4 +66,4 @@ class Metered:
     def _doubt(self, used: Used | None) -> Doubt | None:
         if used is None or any(name not in used.amounts for name in MEASURED):
             return Doubt("usage-missing", "has no figure in the metrics API")
-        return aged(self._snapshot.taken_at - used.at, self._max_age)
+        return aged(self._view.taken_at - used.at, self._max_age)

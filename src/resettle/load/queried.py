@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
+from resettle.framework.view import View
 from resettle.load.usage import Doubt, UsageMissingError, aged
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.quantity import NANO
 from resettle.model.readings import Figure, Readings
-from resettle.model.snapshot import Snapshot
 
 METRIC = "MetricResource"
 """What the number of a single query is called in thresholds."""
@@ -28,12 +28,10 @@ class Queried:
 
     blind = True
 
-    def __init__(
-        self, snapshot: Snapshot, answers: Mapping[str, Readings], max_age: timedelta
-    ) -> None:
-        self._snapshot = snapshot
+    def __init__(self, view: View, answers: Mapping[str, Readings], max_age: timedelta) -> None:
+        self._view = view
         self._max_age = max_age
-        if snapshot.semantics.figures_judged_together:
+        if view.semantics.figures_judged_together:
             for answer in answers.values():
                 _check_all(answer.figures)
         self._figures = {name: _by_node(answer.figures) for name, answer in answers.items()}
@@ -79,12 +77,12 @@ class Queried:
         found = figures.get(node.name)
         if not found:
             return Doubt("usage-missing", f"has no sample in the answer{_instead(figures)}")
-        if len(found) > 1 and not self._snapshot.semantics.figures_judged_together:
+        if len(found) > 1 and not self._view.semantics.figures_judged_together:
             said = " and ".join(f"{it.number:g}" for it in found[:MOST_NAMED])
             return Doubt("usage-ambiguous", f"has {len(found)} samples in the answer ({said})")
         if fault := _fault(found[-1].number):
             return Doubt("usage-invalid", f"has a sample {fault}")
-        return aged(self._snapshot.taken_at - found[-1].at, self._max_age)
+        return aged(self._view.taken_at - found[-1].at, self._max_age)
 
 
 def _check_all(figures: Iterable[Figure]) -> None:

@@ -18,10 +18,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from resettle.errors import ResettleError
+from resettle.framework.view import View
 from resettle.load.shares import Shares, offered, shares
 from resettle.model.node import Node
 from resettle.model.pod import Pod
-from resettle.model.snapshot import Snapshot
 
 BASIC = ("cpu", "memory", "pods")
 
@@ -74,8 +74,8 @@ class Requests:
 
     blind = False
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+    def __init__(self, view: View) -> None:
+        self._view = view
 
     def followed(self, thresholds: Iterable[str]) -> list[str]:
         """Those with thresholds, and the basic ones."""
@@ -87,7 +87,7 @@ class Requests:
 
     def of_node(self, node: Node) -> Mapping[str, int]:
         """What its pods request."""
-        return self._snapshot.requested(node)
+        return self._view.requested(node)
 
     def of_pod(self, pod: Pod) -> Mapping[str, int] | None:
         """What it requests."""
@@ -103,7 +103,7 @@ class Requests:
 
     def taken(self, node: Node) -> datetime:
         """Now."""
-        return self._snapshot.taken_at
+        return self._view.taken_at
 
     def named(self, resource: str) -> str:
         """Just so."""
@@ -114,7 +114,7 @@ class Requests:
 
 
 def measured(
-    usage: Usage, nodes: Iterable[Node], resources: Iterable[str], snapshot: Snapshot
+    usage: Usage, nodes: Iterable[Node], resources: Iterable[str], view: View
 ) -> dict[Node, Shares]:
     """The shares of all nodes whose figures can be gone by; an error where too few can.
 
@@ -124,7 +124,7 @@ def measured(
     wanted, everyone = list(resources), list(nodes)
     doubts = {node: doubt for node in everyone if (doubt := usage.doubt(node))}
     few = len(doubts) * 2 >= len(everyone) > 0
-    if doubts and (few or snapshot.semantics.figures_judged_together):
+    if doubts and (few or view.semantics.figures_judged_together):
         node, doubt = next(iter(doubts.items()))
         others = len(doubts) - 1
         more = f", and {others} more of {len(everyone)} nodes have none either" if others else ""

@@ -2,8 +2,8 @@
 
 from resettle.model.affinity import NodeTerm, PodTerm, PreferredTerm, SpreadConstraint
 from resettle.model.changes import Change, Changes
+from resettle.model.diagnosis import NodeRejection, Shortage
 from resettle.model.fleet import Fleet, NodeSet
-from resettle.model.ground import Ground, Shortage
 from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
 from resettle.model.pod import (
     Condition,
@@ -42,10 +42,10 @@ __all__ = [
     "Condition",
     "ContainerState",
     "Fleet",
-    "Ground",
     "LabelSelector",
     "Namespace",
     "Node",
+    "NodeRejection",
     "NodeSet",
     "NodeTerm",
     "Owner",

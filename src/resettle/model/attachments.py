@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Volume
 from resettle.model.pod import Pod
 from resettle.model.residents import Residents
 from resettle.model.slots import Slots
-
-if TYPE_CHECKING:
-    from resettle.model.snapshot import Snapshot
+from resettle.model.snapshot import Snapshot
 
 ZONE_LABELS = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",

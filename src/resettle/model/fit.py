@@ -6,16 +6,17 @@ each node, free resources. The answer is a set of nodes; nothing here looks at n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
 from resettle.model.affinity import PodTerm
-from resettle.model.fleet import Fleet, NodeSet
-from resettle.model.ground import Ground
+from resettle.model.diagnosis import NodeRejection
+from resettle.model.fleet import NodeSet
 from resettle.model.pod import Demand, Pod, Template
 from resettle.model.room import Room
 from resettle.model.selector import Selector
+from resettle.model.snapshot import Snapshot
 
 Check = tuple[str, Callable[[NodeSet], str], NodeSet]
 """A code, words for the nodes that the check rules out, and these nodes."""
@@ -32,20 +33,13 @@ class Neighbours(NamedTuple):
 class Fit:
     """The judge of one snapshot; remembers its answers for all pods that ask alike."""
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        room: Room,
-        templates_matching: Callable[[str, Selector], Iterable[Template]],
-        active_of: Callable[[Template], list[Pod]],
-        pod_named: Callable[[str, str], Pod | None],
-    ) -> None:
-        self._fleet = fleet
-        self._single = fleet.singles
-        self._room = room
-        self._templates_matching = templates_matching
-        self._active_of = active_of
-        self._pod_named = pod_named
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._fleet = snapshot.fleet
+        self._single = snapshot.fleet.singles
+        self._room = Room(snapshot.fleet, snapshot.requested)
+        self._templates_matching = snapshot.population.templates_matching
+        self._active_of = snapshot.active_of
+        self._pod_named = snapshot.pod
         self._allowed: dict[tuple[Demand, str], NodeSet] = {}
         self._neighbours: dict[tuple[Selector, tuple[str, ...]], Neighbours] = {}
 
@@ -89,15 +83,15 @@ class Fit:
             )
         return chosen
 
-    def ruled_out(self, pod: Pod, among: NodeSet) -> list[Ground]:
+    def ruled_out(self, pod: Pod, among: NodeSet) -> list[NodeRejection]:
         """Why nodes of the set would not take the pod, each under the first check that says so."""
         left = among & ~self._fleet.only(pod.node)
-        grounds: list[Ground] = []
+        rejections: list[NodeRejection] = []
         for code, says, nodes in self._checks(pod):
             if out := left & nodes:
-                grounds.append(Ground(code, says(out), out))
+                rejections.append(NodeRejection(code, says(out), out))
                 left &= ~out
-        return grounds
+        return rejections
 
     def _checks(self, pod: Pod) -> Iterator[Check]:
         """Checks in the order they are told, with the nodes that each of them rules out."""

@@ -2,29 +2,26 @@
 
 A pod that moves gives its room back and takes a place where its replacement will most likely land.
 Which nodes would take a replacement is answered as kube-scheduler's own filters would answer, as
-far as the snapshot knows. Only the draft writes here, when it admits a move; an outlook lasts for
-one cycle.
+far as the snapshot knows. Only the state of a plan writes here, when a move is admitted; an outlook
+lasts for one plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from resettle.model.attachments import Attachments
+from resettle.model.diagnosis import NodeRejection
 from resettle.model.evenness import Evenness
 from resettle.model.fleet import Fleet, NodeSet
-from resettle.model.ground import Ground
 from resettle.model.landing import CLEAR_LEAD, Landing
 from resettle.model.neighbours import Neighbours
 from resettle.model.occupancy import Occupancy, Ports
 from resettle.model.pod import Demand, Pod, Template
 from resettle.model.residents import Residents
+from resettle.model.snapshot import Snapshot
 from resettle.model.taint import NO_SCHEDULE, Taint
-
-if TYPE_CHECKING:
-    from resettle.model.snapshot import Snapshot
 
 CORDON = Taint("node.kubernetes.io/unschedulable", NO_SCHEDULE)
 
@@ -32,7 +29,7 @@ CORDON = Taint("node.kubernetes.io/unschedulable", NO_SCHEDULE)
 class Outlook:
     """Who could go where, from here on."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, *, moves_take_no_place: bool = False) -> None:
         self._snapshot = snapshot
         self._fleet: Fleet = snapshot.fleet
         self.residents = Residents(snapshot.population, snapshot.fleet, snapshot.moving)
@@ -47,7 +44,7 @@ class Outlook:
         self._plainly: dict[Template, bool] = {}
         self._gone: dict[str, int] = {}
         self._live: dict[str, int] = {}
-        self._keep = snapshot.semantics.moves_take_no_place
+        self._keep = moves_take_no_place
 
     @cached_property
     def _ports(self) -> Ports:
@@ -209,15 +206,15 @@ class Outlook:
 
     # -- for those who ask why --------------------------------------------------------------------
 
-    def ruled_out(self, pod: Pod, among: NodeSet) -> list[Ground]:
+    def ruled_out(self, pod: Pod, among: NodeSet) -> list[NodeRejection]:
         """For each check the nodes that it is the first to rule out."""
-        left, grounds = among, []
+        left, rejections = among, list[NodeRejection]()
         for code, says, allowed in self._checks(pod):
             out = left & ~allowed
             if out:
-                grounds.append(Ground(code, says, out))
+                rejections.append(NodeRejection(code, says, out))
                 left &= allowed
-        return grounds
+        return rejections
 
     def lacking(self, pod: Pod, node: str) -> dict[str, int]:
         """What the node has too little of for the pod, each in the resource's own unit."""

@@ -1,20 +1,20 @@
-"""The cluster at one instant: frozen, stamped, indexed on demand.
+"""The cluster at one instant: frozen, with the time it was taken, and indexed on demand.
 
-Everything is in canonical order (nodes by name, pods by lot), so the order in which objects were
-listed can never show in a plan.
+Everything is in canonical order (nodes by name, pods by a hash of their name), so the order in
+which objects were listed never shows in a plan. A snapshot knows no policy and no plan: what one
+policy makes of it is a `View` (`resettle.framework.view`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from resettle.model.changes import Change, Changes
-from resettle.model.fit import Fit
-from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.fleet import Fleet
 from resettle.model.node import (
     AttachLimits,
     Budget,
@@ -24,21 +24,14 @@ from resettle.model.node import (
     PriorityClass,
     Volume,
 )
-from resettle.model.outlook import Outlook
 from resettle.model.pod import FINISHED, Pod, Template
 from resettle.model.population import Population, Same
 from resettle.model.readings import Measured
-from resettle.model.room import Room
-from resettle.model.selector import EVERYTHING, Selector
-from resettle.model.semantics import PARITY, Semantics
-
-A = TypeVar("A")
-P = TypeVar("P")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
-    """All that a plan is drawn from."""
+    """All objects of a cluster that a plan is drawn from, and what was measured of them."""
 
     fleet: Fleet
     population: Population
@@ -52,13 +45,11 @@ class Snapshot:
     others: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Objects of kinds that plugins brought themselves, by kind."""
     history: Mapping[tuple[str, str], Any] = field(default_factory=dict)
-    """What (profile, plugin) remembered of the cycle before."""
+    """What each (profile, plugin) stored in the cycle before."""
     moving: frozenset[str] = frozenset()
     """Uids of pods that are on their way already: earlier moves not yet seen to end."""
     usage: Measured = field(default_factory=dict)
-    """How busy nodes and pods are, as far as somebody was asked."""
-    node_selector: Selector = EVERYTHING
-    semantics: Semantics = PARITY
+    """How busy nodes and pods are, for each question that was asked."""
 
     @classmethod
     def of(
@@ -136,30 +127,9 @@ class Snapshot:
             usage=None if self.usage == earlier.usage else self.usage,
         )
 
-    def read_as(self, semantics: Semantics, node_selector: Selector) -> Snapshot:
-        """The same cluster as one policy sees it: its nodes, and how it reads them."""
-        return replace(self, semantics=semantics, node_selector=node_selector)
-
     def measured(self, usage: Measured) -> Snapshot:
-        """The same cluster with what was measured of it."""
+        """This snapshot with these measurements in place of its own."""
         return replace(self, usage=usage)
-
-    # -- nodes --------------------------------------------------------------------------------
-
-    @cached_property
-    def in_scope(self) -> NodeSet:
-        """Ready nodes that the policy's node selector selects: those a cycle works on."""
-        return self.fleet.ready & self.fleet.selected(self.node_selector)
-
-    @cached_property
-    def nodes(self) -> tuple[Node, ...]:
-        """The nodes in scope, in order."""
-        return tuple(self.fleet.members(self.in_scope))
-
-    @cached_property
-    def names_in_scope(self) -> frozenset[str]:
-        """Names of the nodes in scope."""
-        return frozenset(node.name for node in self.nodes)
 
     # -- pods ---------------------------------------------------------------------------------
 
@@ -184,19 +154,6 @@ class Snapshot:
     def active_of(self, template: Template) -> list[Pod]:
         """Pods of the template that are bound to some node and have not run their course."""
         return self.population.active_of(template)
-
-    def in_turn(self, pods: Iterable[Pod]) -> Iterator[tuple[Node, list[Pod]]]:
-        """The pods on nodes in scope, node by node, in the order a walk would meet them."""
-        chosen: dict[str, list[Pod]] = {}
-        for pod in pods:
-            chosen.setdefault(pod.node, []).append(pod)
-        in_scope = self.names_in_scope
-        for name in sorted(name for name in chosen if name in in_scope):
-            here = chosen[name]
-            if len(here) > 1:
-                among = set(here)
-                here = [pod for pod in self.population.on(name) if pod in among]
-            yield self.fleet.nodes[self.fleet.position[name]], here
 
     @cached_property
     def strays(self) -> tuple[Pod, ...]:
@@ -232,47 +189,6 @@ class Snapshot:
             )
         return covering
 
-    # -- room and fit ---------------------------------------------------------------------------
-
     def requested(self, node: Node) -> Mapping[str, int]:
         """What the unfinished pods of the node request together, in nano units."""
         return self.population.requested(node.name)
-
-    @cached_property
-    def fit(self) -> Fit:
-        """The judge of which nodes would take a pod."""
-        return Fit(
-            self.fleet,
-            Room(self.fleet, self.requested),
-            self.population.templates_matching,
-            self.active_of,
-            self.pod,
-        )
-
-    @cached_property
-    def outlook(self) -> Outlook:
-        """The cluster as it will be once the plan so far is carried out; the draft writes to it."""
-        return Outlook(self)
-
-    # -- what plugins work out once -------------------------------------------------------------
-
-    @cached_property
-    def _prepared(self) -> dict[tuple[Same, object], Any]:
-        return {}
-
-    def prepared(self, args: A, make: Callable[[A, Snapshot], P]) -> P:
-        """`make(args, snapshot)`, worked out once for these arguments and this snapshot."""
-        key = (Same(args), make)
-        found: P | None = self._prepared.get(key)
-        if found is None:
-            found = self._prepared[key] = make(args, self)
-        return found
-
-    def release(self) -> None:
-        """Lets go of what was worked out from it and refers back to it.
-
-        Without such circles a snapshot is freed the moment nobody holds it any more, and a daemon
-        need not wait for the garbage collector to look at every pod.
-        """
-        for name in ("fit", "outlook", "_prepared"):
-            self.__dict__.pop(name, None)

@@ -12,10 +12,11 @@ from datetime import timedelta
 
 from msgspec import structs
 
+from resettle.framework.admission import add_diagnosis
 from resettle.framework.knob import Knob
-from resettle.framework.nowhere import in_full
 from resettle.framework.plugin import Plugin, PreparedGuard
 from resettle.framework.verdict import Refusal
+from resettle.framework.view import View
 from resettle.model.fleet import NodeSet
 from resettle.model.pod import (
     CRITICAL_PRIORITY,
@@ -28,7 +29,6 @@ from resettle.model.pod import (
 from resettle.model.population import Same
 from resettle.model.selector import EVERYTHING, parse_selector
 from resettle.model.semantics import PARITY, Semantics
-from resettle.model.snapshot import Snapshot
 from resettle.model.spans import as_duration
 from resettle.plugins.evictor_args import Args, in_effect, too_high
 from resettle.plugins.evictor_knobs import InForce, turnable
@@ -41,20 +41,20 @@ BUILT_IN_PRIORITIES = {
 }
 
 
-def threshold_in(args: Args, snapshot: Snapshot) -> int | None:
+def threshold_in(args: Args, view: View) -> int | None:
     """The priority from which pods are protected; None when its class does not exist."""
     threshold = args.priority_threshold
     if threshold is None or (threshold.value is None and not threshold.name):
         return CRITICAL_PRIORITY
     if threshold.value is not None:
         return threshold.value
-    found = snapshot.priority_classes.get(threshold.name)
+    found = view.priority_classes.get(threshold.name)
     return found.value if found else BUILT_IN_PRIORITIES.get(threshold.name)
 
 
-def needs(args: Args, snapshot: Snapshot) -> Iterator[Problem]:
+def needs(args: Args, view: View) -> Iterator[Problem]:
     """Complains when the priority class that the threshold names is missing or too high."""
-    priority = threshold_in(args, snapshot)
+    priority = threshold_in(args, view)
     if priority is None and args.priority_threshold:
         yield Problem(
             what=f"there is no priority class `{args.priority_threshold.name}`",
@@ -90,28 +90,28 @@ def reads(args: Args) -> frozenset[str]:
 
 
 class Rules:
-    """The protections of one DefaultEvictor in one snapshot.
+    """The protections of one DefaultEvictor in one view.
 
     Rules about a template are asked once for each template, rules about a pod for each pod.
     """
 
-    def __init__(self, args: Args, snapshot: Snapshot) -> None:
+    def __init__(self, args: Args, view: View) -> None:
         self._args = args
-        self._snapshot = snapshot
+        self._view = view
         self._protections = args.protections
-        self._threshold = threshold_in(args, snapshot) or 0
+        self._threshold = threshold_in(args, view) or 0
         selector, namespaces = args.label_selector, args.namespace_label_selector
         self._selector = (selector.compiled() if selector else None) or EVERYTHING
         self._namespaces = (namespaces.compiled() if namespaces else None) or EVERYTHING
         self._classes = args.protected_classes
-        effect = in_effect(args, snapshot.semantics)
+        effect = in_effect(args, view.semantics)
         self._min_age = effect.min_age
         self._node_fit = effect.node_fit
         self._min_replicas = effect.min_replicas
-        self._sees_ephemeral = not snapshot.semantics.ephemeral_claims_unseen
-        self._heeds_no = not snapshot.semantics.any_evict_annotation
+        self._sees_ephemeral = not view.semantics.ephemeral_claims_unseen
+        self._heeds_no = not view.semantics.any_evict_annotation
         # What follows from the arguments and the template alone holds in later snapshots too.
-        self._known: dict[Template, Refusal | None] = snapshot.population.answers(
+        self._known: dict[Template, Refusal | None] = view.population.answers(
             (Rules, Same(args), self._threshold, self._sees_ephemeral)
         )
         self._asks_pods = bool(
@@ -121,7 +121,7 @@ class Rules:
             or "PodsWithoutPDB" in self._protections
         )
         self._plenty: dict[Demand, bool] = {}
-        self._fit_nodes: NodeSet = snapshot.fleet.ready & snapshot.fleet.selected(
+        self._fit_nodes: NodeSet = view.fleet.ready & view.fleet.selected(
             parse_selector(args.node_selector)
         )
 
@@ -160,7 +160,7 @@ class Rules:
         if self._chooses_namespaces:
             return False
         return not self._node_fit or (
-            self._snapshot.semantics.weak_fit and self._fits_in_plenty(template)
+            self._view.semantics.weak_fit and self._fits_in_plenty(template)
         )
 
     def grounds(self, pod: Pod, point: str) -> Iterator[Refusal]:
@@ -170,7 +170,7 @@ class Rules:
             return
         if point != "filter":
             if first is NO_NODE_FITS:
-                yield in_full(NO_NODE_FITS, pod, self._snapshot, self._fit_nodes)
+                yield add_diagnosis(NO_NODE_FITS, pod, self._view, self._fit_nodes)
             if self._namespace_left_out(pod):
                 yield NAMESPACE_NOT_SELECTED
         elif EVICT in pod.template.annotations:
@@ -188,7 +188,7 @@ class Rules:
         """The same refusal with the figures behind it."""
         said, least = "has not started yet", as_duration(self._min_age or timedelta())
         if pod.started is not None:
-            said = f"has been running for {as_duration(self._snapshot.taken_at - pod.started)}"
+            said = f"has been running for {as_duration(self._view.taken_at - pod.started)}"
         return structs.replace(TOO_YOUNG, says=f"{said}, `minPodAge` is {least}")
 
     @property
@@ -198,22 +198,22 @@ class Rules:
     def _namespace_left_out(self, pod: Pod) -> bool:
         if not self._chooses_namespaces:
             return False
-        namespace = self._snapshot.namespaces.get(pod.namespace)
+        namespace = self._view.namespaces.get(pod.namespace)
         return namespace is None or not self._namespaces.matches(namespace.labels)
 
     def _fits_elsewhere(self, pod: Pod) -> bool:
         """Whether some node but its own would take the pod."""
-        if not self._snapshot.semantics.weak_fit:
+        if not self._view.semantics.weak_fit:
             # A pod that has run its course gets no replacement.
-            return pod.finished or self._snapshot.outlook.elsewhere(pod, self._fit_nodes)
-        return self._snapshot.fit.elsewhere(pod, self._fit_nodes) != 0
+            return pod.finished or self._view.projection.elsewhere(pod, self._fit_nodes)
+        return self._view.upstream_fit.elsewhere(pod, self._fit_nodes) != 0
 
     def _fits_in_plenty(self, template: Template) -> bool:
         """Whether two nodes or more take every such pod: one of them is not the pod's own."""
         spec = template.spec
         plenty = None if spec.anti_affinity else self._plenty.get(spec.demand)
         if plenty is None:
-            nodes = self._snapshot.fit.open_to(template) & self._fit_nodes
+            nodes = self._view.upstream_fit.open_to(template) & self._fit_nodes
             plenty = nodes.bit_count() > 1
             if not spec.anti_affinity:
                 self._plenty[spec.demand] = plenty
@@ -267,14 +267,14 @@ class Rules:
 
     def _too_few_replicas(self, pod: Pod) -> Refusal | None:
         wanted, owners = self._min_replicas, pod.template.owners
-        loosely = self._snapshot.semantics.replicas_counted_loosely
+        loosely = self._view.semantics.replicas_counted_loosely
         if (loosely and len(owners) != 1) or (not loosely and pod.finished):
             return None
         for owner in owners:
             there = (
-                self._snapshot.replicas.get(owner.uid, 0)
+                self._view.replicas.get(owner.uid, 0)
                 if loosely
-                else self._snapshot.outlook.live_replicas(owner.uid)
+                else self._view.projection.live_replicas(owner.uid)
             )
             if there < wanted:
                 return Refusal(
@@ -297,13 +297,13 @@ class Rules:
             yield NO_OWNER
         if "PodsWithPVC" in protected and self._classes and pod.claims:
             for name in pod.claims:
-                claim = self._snapshot.claims.get(f"{pod.namespace}/{name}")
+                claim = self._view.claims.get(f"{pod.namespace}/{name}")
                 if claim is None or not claim.storage_class or claim.storage_class in self._classes:
                     yield STORAGE_CLASS
-        if "PodsWithoutPDB" in protected and not self._snapshot.budgets_of(pod):
+        if "PodsWithoutPDB" in protected and not self._view.budgets_of(pod):
             yield NO_BUDGET
         if self._min_age is not None and (
-            pod.started is None or self._snapshot.taken_at - pod.started < self._min_age
+            pod.started is None or self._view.taken_at - pod.started < self._min_age
         ):
             yield TOO_YOUNG
 
@@ -339,21 +339,21 @@ NAMESPACE_NOT_SELECTED = _protects(
 )
 
 
-def refusals(args: Args, snapshot: Snapshot, pod: Pod, point: str) -> Iterator[Refusal]:
+def refusals(args: Args, view: View, pod: Pod, point: str) -> Iterator[Refusal]:
     """All grounds of one of the two points."""
-    return snapshot.prepared(args, Rules).grounds(pod, point)
+    return view.prepared(args, Rules).grounds(pod, point)
 
 
-def knobs(args: Args, snapshot: Snapshot, pod: Pod) -> Iterator[Knob]:
+def knobs(args: Args, view: View, pod: Pod) -> Iterator[Knob]:
     """What could be turned so that the pod may go."""
-    effect = in_effect(args, snapshot.semantics)
+    effect = in_effect(args, view.semantics)
     force = InForce(
         min_replicas=effect.min_replicas,
         min_age=effect.min_age,
-        unset_age=None if snapshot.semantics.permissive_defaults else "0s",
+        unset_age=None if view.semantics.permissive_defaults else "0s",
         node_fit=effect.node_fit,
-        threshold=threshold_in(args, snapshot) or 0,
-        now=snapshot.taken_at,
+        threshold=threshold_in(args, view) or 0,
+        now=view.taken_at,
     )
     return turnable(args, force, pod)
 

@@ -44,7 +44,7 @@ SWITCHES = {
 
 
 class InForce(Struct, frozen=True, kw_only=True):
-    """What the arguments come to in this snapshot."""
+    """What the arguments come to in this view."""
 
     min_replicas: int
     min_age: timedelta | None

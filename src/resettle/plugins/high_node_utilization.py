@@ -11,12 +11,12 @@ from typing import Literal
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.load.bands import UNDER, Bands, Scale, banded
 from resettle.load.shares import offered, shares
 from resettle.load.usage import BASIC, Requests
 from resettle.model.node import Node
 from resettle.model.pod import Pod
-from resettle.model.snapshot import Snapshot
 from resettle.plugins.fullness import nearest, tell_bands, told
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
@@ -52,15 +52,15 @@ class Args(PluginArgs, frozen=True, kw_only=True):
         yield from threshold_problems(self.thresholds, "thresholds")
 
 
-def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes pods of the emptiest nodes while the others have room."""
-    tell_bands(snapshot.prepared(args, bands_of), Requests(snapshot), draft)
-    if stop := _nothing_to_do(args, snapshot):
+    tell_bands(view.prepared(args, bands_of), Requests(view), draft)
+    if stop := _nothing_to_do(args, view):
         return stop
-    under, destinations = _parted(args, snapshot)
+    under, destinations = _parted(args, view)
     habits = draft.semantics
     load = Balance(
-        Requests(snapshot),
+        Requests(view),
         args.thresholds,
         dict.fromkeys(args.thresholds, 100.0),
         destinations,
@@ -75,11 +75,11 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
         return f"{source.node.name} is hardly used and could be emptied"
 
     if not habits.weak_fit:
-        return Relief(load, destinations, snapshot, draft).empty(sources, concerned, because)
+        return Relief(load, destinations, view, draft).empty(sources, concerned, because)
     return move_load(
         sources,
         load,
-        snapshot,
+        view,
         draft,
         keep_going=lambda _: load.has_room,
         concerns=concerned,
@@ -87,19 +87,19 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     )
 
 
-def _parted(args: Args, snapshot: Snapshot) -> tuple[list[Node], list[Node]]:
+def _parted(args: Args, view: View) -> tuple[list[Node], list[Node]]:
     """Nodes that are hardly used, and nodes that could take their pods."""
-    bands = snapshot.prepared(args, bands_of)
+    bands = view.prepared(args, bands_of)
     return bands.under, [node for node in bands.within if not node.unschedulable]
 
 
-def _nothing_to_do(args: Args, snapshot: Snapshot) -> Stopped | None:
-    under, destinations = _parted(args, snapshot)
+def _nothing_to_do(args: Args, view: View) -> Stopped | None:
+    under, destinations = _parted(args, view)
     if not under:
         return NO_UNDERUTILIZED
     if len(under) <= args.number_of_nodes:
         return too_few_under(len(under), args.number_of_nodes)
-    if len(under) == len(snapshot.nodes):
+    if len(under) == len(view.nodes):
         return ALL_UNDER
     return None if destinations else NO_DESTINATION
 
@@ -118,36 +118,36 @@ def concerns(pod: Pod, args: Args, *, bystanders: bool) -> bool:
     return not args.eviction_modes or bool(pod.spec.requested & args.thresholds.keys())
 
 
-def bands_of(args: Args, snapshot: Snapshot) -> Bands:
+def bands_of(args: Args, view: View) -> Bands:
     """Nodes in scope that are hardly used, and the others: there is no line to be over."""
-    usage = Requests(snapshot)
+    usage = Requests(view)
     rows = {
-        node: shares(usage.of_node(node), offered(node), args.thresholds) for node in snapshot.nodes
+        node: shares(usage.of_node(node), offered(node), args.thresholds) for node in view.nodes
     }
-    return banded(snapshot.nodes, rows, Scale(low=args.thresholds, high={}, cordoned_too=True))
+    return banded(view.nodes, rows, Scale(low=args.thresholds, high={}, cordoned_too=True))
 
 
-def band(args: Args, snapshot: Snapshot, node: Node) -> Band | None:
+def band(args: Args, view: View, node: Node) -> Band | None:
     """Where the thresholds put a node in scope."""
-    bands = snapshot.prepared(args, bands_of)
+    bands = view.prepared(args, bands_of)
     name = bands.of(node)
     if name is None:
         return None
     row = bands.measured[node]
-    return told(name, node, row, args.thresholds, "threshold", Requests(snapshot))
+    return told(name, node, row, args.thresholds, "threshold", Requests(view))
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """Whether the pod's node is in good use, or nothing can be done about it."""
-    node = snapshot.fleet.get(pod.node)
-    found = band(args, snapshot, node) if node else None
+    node = view.fleet.get(pod.node)
+    found = band(args, view, node) if node else None
     if found is None:
         return None
     if found.name != UNDER:
         return Unwanted("node-used", found.says)
-    if stop := _nothing_to_do(args, snapshot):
+    if stop := _nothing_to_do(args, view):
         return Unwanted(stop.code, f"{found.says}, but {stop.says}")
-    if concerns(pod, args, bystanders=snapshot.semantics.bystanders_moved):
+    if concerns(pod, args, bystanders=view.semantics.bystanders_moved):
         return None
     if args.evictable_namespaces and not args.evictable_namespaces.admits(pod.namespace):
         said = f"its namespace {pod.namespace} is left out by `evictableNamespaces`"
@@ -155,9 +155,9 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     return Unwanted("no-relief", "requests nothing of what the thresholds are about")
 
 
-def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+def near_misses(args: Args, view: View) -> Iterator[str]:
     """Nodes that are nearly empty enough to be emptied."""
-    bands, usage = snapshot.prepared(args, bands_of), Requests(snapshot)
+    bands, usage = view.prepared(args, bands_of), Requests(view)
     return nearest(bands.within, bands.measured, args.thresholds, "threshold", usage, below=False)
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from resettle.framework.draft import Draft
 from resettle.framework.verdict import Limit, Stopped
+from resettle.framework.view import View
 from resettle.load.bands import Bands
 from resettle.load.in_flight import InFlight
 from resettle.load.usage import Usage
 from resettle.model.node import Node
 from resettle.model.pod import Pod, by_lot, by_priority
-from resettle.model.snapshot import Snapshot
 from resettle.plugins.load_pools import NodePool
 from resettle.plugins.node_utilization import NO_ROOM, Balance, Source
 from resettle.plugins.relief import Destinations
@@ -36,7 +36,7 @@ class Hotspots:
         pool: NodePool,
         bands: Bands,
         usage: Usage,
-        snapshot: Snapshot,
+        view: View,
         draft: Draft,
         *,
         concerns: Callable[[Pod], bool],
@@ -45,7 +45,7 @@ class Hotspots:
         self._pool = pool
         self._bands = bands
         self._usage = usage
-        self._snapshot = snapshot
+        self._view = view
         self._draft = draft
         self._concerns = concerns
         self._node_fit = node_fit
@@ -56,7 +56,7 @@ class Hotspots:
             bands.under,
             tolerations_counted=draft.semantics.tolerations_counted,
         )
-        self._destinations = Destinations(bands.under, self._balance, snapshot)
+        self._destinations = Destinations(bands.under, self._balance, view)
         self.moved: list[InFlight] = []
 
     def relieve(self, hot: Iterable[Node]) -> Stopped | None:
@@ -92,7 +92,7 @@ class Hotspots:
             if verdict.limit in (Limit.NODE, Limit.NODES):
                 return False
             if verdict.gone:
-                target = self._snapshot.outlook.residents.home(pod)
+                target = self._view.projection.residents.home(pod)
                 source.without(cost)
                 if target != source.node.name:
                     self._destinations.take(target, cost)
@@ -108,7 +108,7 @@ class Hotspots:
     def _waiting(self, source: Source) -> dict[Pod, Cost]:
         """The pods that could be moved off a node, and what each uses."""
         found: dict[Pod, Cost] = {}
-        for pod in self._snapshot.active_on(source.node):
+        for pod in self._view.active_on(source.node):
             if not self._concerns(pod) or self._draft.terminating(pod):
                 continue
             cost = self._balance.cost(pod)
@@ -123,7 +123,7 @@ class Hotspots:
 
         def key(pod: Pod) -> Any:
             fit = _score(waiting[pod], excess, self._pool.weight)
-            age = pod.age(self._snapshot.taken_at)
+            age = pod.age(self._view.taken_at)
             return (
                 *by_priority(pod),
                 deletion_cost(pod),
@@ -143,7 +143,7 @@ class Hotspots:
                 source=pod.node,
                 target="" if target == pod.node else target,
                 cost=dict(cost),
-                until=self._snapshot.taken_at + rest,
+                until=self._view.taken_at + rest,
             )
         )
 

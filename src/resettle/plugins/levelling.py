@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from resettle.framework.draft import Draft
-from resettle.framework.selection import selected_of
 from resettle.framework.verdict import Limit
+from resettle.framework.view import View
 from resettle.model.domains import Domains
 from resettle.model.evenness import Rule
 from resettle.model.fleet import NodeSet
 from resettle.model.pod import Pod, by_priority
-from resettle.model.snapshot import Snapshot
 from resettle.policy.args import SelectingArgs
 
 Rules = dict[Rule, list[Pod]]
@@ -26,14 +25,14 @@ class Levelling:
     """Evens out one cluster under the rules that count."""
 
     def __init__(
-        self, args: SelectingArgs, actions: tuple[str, ...], snapshot: Snapshot, draft: Draft
+        self, args: SelectingArgs, actions: tuple[str, ...], view: View, draft: Draft
     ) -> None:
         self._args = args
         self._actions = actions
-        self._snapshot = snapshot
+        self._view = view
         self._draft = draft
-        self._evenness = snapshot.outlook.evenness
-        self._home = snapshot.outlook.residents.home
+        self._evenness = view.projection.evenness
+        self._home = view.projection.residents.home
         self._full_nodes: set[str] = set()
         self.limit_reached = False
         self.violated = False
@@ -49,20 +48,20 @@ class Levelling:
 
     def _stated(self) -> Iterator[tuple[Rule, list[Pod]]]:
         """The rules that count, each with the pods that state it and could help by leaving."""
-        population, evenness = self._snapshot.population, self._evenness
+        population, evenness = self._view.population, self._evenness
         found: Rules = {}
         for space in sorted(population.namespaces):
             templates = population.namespaces[space]
             for template in templates:
                 if not template.spec.spread or template.spec.pinned:
                     continue
-                pods = selected_of(self._args, self._snapshot, template)
+                pods = self._view.active_of_selected(self._args, template)
                 for rule in evenness.rules_of(template):
                     if self._counts(rule) and pods:
                         stating = found.setdefault(rule, [])
                         stating += pods if evenness.counts(rule, template) else ()
-        scope = self._snapshot.names_in_scope
-        staying = self._snapshot.outlook.residents.staying
+        scope = self._view.names_in_scope
+        staying = self._view.projection.residents.staying
         for rule, pods in found.items():
             yield rule, [pod for pod in pods if pod.node in scope and staying(pod)]
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.load.bands import OVER, Bands, banded
 from resettle.load.in_flight import Foreseen, InFlight, still_in_flight
 from resettle.load.measuring import questions, usage_of
@@ -25,7 +26,6 @@ from resettle.load.usage import Usage, measured
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.readings import Question
-from resettle.model.snapshot import Snapshot
 from resettle.plugins.fullness import band_of, nearly, not_over, on_control_plane, tell_bands
 from resettle.plugins.hotspots import Hotspots
 from resettle.plugins.load_pools import Args, NodePool
@@ -59,15 +59,15 @@ class Pool(NamedTuple):
 class Seen:
     """All pools, and the figures behind them; each node is in the first pool that takes it."""
 
-    def __init__(self, args: Args, snapshot: Snapshot, moved: tuple[InFlight, ...] = ()) -> None:
-        self.usage: Usage = Foreseen(usage_of(args.metrics, snapshot), moved)
+    def __init__(self, args: Args, view: View, moved: tuple[InFlight, ...] = ()) -> None:
+        self.usage: Usage = Foreseen(usage_of(args.metrics, view), moved)
         self.pools: list[Pool] = []
-        left = balanced(snapshot)
+        left = balanced(view)
         for pool in args.pools:
             nodes = [node for node in left if pool.takes(node)]
             left = [node for node in left if not pool.takes(node)]
             if nodes:
-                shares = measured(self.usage, nodes, pool.low_thresholds, snapshot)
+                shares = measured(self.usage, nodes, pool.low_thresholds, view)
                 self.pools.append(Pool(pool, banded(nodes, shares, pool.scale)))
         self.outside = frozenset(left)
         """Nodes that no pool takes."""
@@ -77,11 +77,11 @@ class Seen:
         return next((it.bands for it in self.pools if it.bands.of(node)), None)
 
 
-def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes pods of hot nodes, pool by pool."""
     known = msgspec.convert(draft.recall() or {}, Memory)
-    moved = list(still_in_flight(known.moved, snapshot))
-    seen = Seen(args, snapshot, tuple(moved))
+    moved = list(still_in_flight(known.moved, view))
+    seen = Seen(args, view, tuple(moved))
     streaks: dict[str, dict[str, Streak]] = {}
     resting = {it.source for it in moved}
     stops: list[Stopped | None] = []
@@ -92,7 +92,7 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
             node.name: Sighting(bands.of(node) == OVER, seen.usage.taken(node))
             for node in bands.measured
         }
-        now = snapshot.taken_at
+        now = view.taken_at
         streaks[pool.name] = followed(
             known.streaks.get(pool.name, {}), sightings, args.patience(pool), now
         )
@@ -103,7 +103,7 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
                 pool,
                 bands,
                 seen.usage,
-                snapshot,
+                view,
                 draft,
                 concerns=lambda pod: concerns(args, pod),
                 node_fit=args.node_fit,
@@ -165,22 +165,22 @@ def measures(args: Args) -> frozenset[Question]:
     return questions(args.metrics)
 
 
-def band(args: Args, snapshot: Snapshot, node: Node) -> Band | None:
+def band(args: Args, view: View, node: Node) -> Band | None:
     """Where the lines of its pool put a node."""
-    seen = snapshot.prepared(args, Seen)
+    seen = view.prepared(args, Seen)
     bands = seen.bands_of(node)
     return band_of(node, bands, seen.usage, "low line", "high line") if bands else None
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """Whether the pod's node is not too busy, or the plugin is not to touch the pod."""
-    node = snapshot.fleet.get(pod.node)
+    node = view.fleet.get(pod.node)
     if node is None:
         return None
-    seen = snapshot.prepared(args, Seen)
+    seen = view.prepared(args, Seen)
     if node in seen.outside:
         return Unwanted("node-not-selected", f"{node.name} is in none of the plugin's pools")
-    found = band(args, snapshot, node)
+    found = band(args, view, node)
     if found is None:
         return on_control_plane(node)
     if found.name != OVER:
@@ -193,9 +193,9 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     return None
 
 
-def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+def near_misses(args: Args, view: View) -> Iterator[str]:
     """Nodes that are nearly too busy; where none is idle enough, those that nearly are."""
-    seen = snapshot.prepared(args, Seen)
+    seen = view.prepared(args, Seen)
     for _, bands in seen.pools:
         yield from nearly(bands, seen.usage, "low line", "high line")
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.load.bands import OVER, Bands, Scale, banded
 from resettle.load.measuring import MetricsUtilization, metrics_problems, questions, usage_of
 from resettle.load.scope import balanced
@@ -16,7 +17,6 @@ from resettle.load.usage import Usage, measured
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.readings import Question
-from resettle.model.snapshot import Snapshot
 from resettle.plugins.fullness import band_of, nearly, not_over, on_control_plane, tell_bands
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
@@ -103,21 +103,21 @@ def measures(args: Args) -> frozenset[Question]:
     return questions(args.metrics_utilization)
 
 
-def bands_of(args: Args, snapshot: Snapshot, usage: Usage) -> Bands:
+def bands_of(args: Args, view: View, usage: Usage) -> Bands:
     """Nodes that are too empty, nodes that are too full, and the lines that say so."""
-    nodes = balanced(snapshot)
+    nodes = balanced(view)
     scale = Scale(
         low=args.thresholds,
         high=args.target_thresholds,
         from_mean=args.use_deviation_thresholds,
     )
-    return banded(nodes, measured(usage, nodes, args.thresholds, snapshot), scale)
+    return banded(nodes, measured(usage, nodes, args.thresholds, view), scale)
 
 
-def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes pods of the fullest nodes until these, or the room elsewhere, are within limits."""
-    usage = usage_of(args.metrics_utilization, snapshot)
-    bands = bands_of(args, snapshot, usage)
+    usage = usage_of(args.metrics_utilization, view)
+    bands = bands_of(args, view, usage)
     tell_bands(bands, usage, draft)
     if stop := _nothing_to_do(args, bands):
         return stop
@@ -143,14 +143,14 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     if not habits.weak_fit:
         if usage.blind:
             # What a pod brings along could tip a node that is within its lines, and nobody knows.
-            relief = Relief(load, bands.under, snapshot, draft)
+            relief = Relief(load, bands.under, view, draft)
             return relief.ease(sources, concerns, because, 1 if limit is None else limit)
-        relief = Relief(load, bands.open, snapshot, draft)
+        relief = Relief(load, bands.open, view, draft)
         return relief.lighten(sources, concerns, because, limit)
     return move_load(
         sources,
         load,
-        snapshot,
+        view,
         draft,
         keep_going=lambda source: source.overfull and load.has_room,
         concerns=concerns,
@@ -173,26 +173,26 @@ def _nothing_to_do(args: Args, bands: Bands) -> Stopped | None:
 class Seen:
     """The bands of all nodes and the figures behind them, for whoever asks about one."""
 
-    def __init__(self, args: Args, snapshot: Snapshot) -> None:
-        self.usage = usage_of(args.metrics_utilization, snapshot)
-        self.bands = bands_of(args, snapshot, self.usage)
+    def __init__(self, args: Args, view: View) -> None:
+        self.usage = usage_of(args.metrics_utilization, view)
+        self.bands = bands_of(args, view, self.usage)
 
 
-def band(args: Args, snapshot: Snapshot, node: Node) -> Band | None:
+def band(args: Args, view: View, node: Node) -> Band | None:
     """Where the thresholds put a node in scope."""
-    seen = snapshot.prepared(args, Seen)
+    seen = view.prepared(args, Seen)
     return band_of(node, seen.bands, seen.usage, "threshold", "target")
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """Whether the pod's node is not too full, or nothing can be done about it."""
-    node = snapshot.fleet.get(pod.node)
+    node = view.fleet.get(pod.node)
     if node is None:
         return None
-    found = band(args, snapshot, node)
+    found = band(args, view, node)
     if found is None:
         return on_control_plane(node)
-    seen = snapshot.prepared(args, Seen)
+    seen = view.prepared(args, Seen)
     if found.name != OVER:
         return not_over(found, seen.usage.doubt(node))
     if stop := _nothing_to_do(args, seen.bands):
@@ -204,9 +204,9 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     return None
 
 
-def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+def near_misses(args: Args, view: View) -> Iterator[str]:
     """Nodes that are nearly too full; where none is empty enough, those that nearly are."""
-    seen = snapshot.prepared(args, Seen)
+    seen = view.prepared(args, Seen)
     return nearly(seen.bands, seen.usage, "threshold", "target")
 
 

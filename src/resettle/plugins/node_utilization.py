@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from resettle.framework.draft import Draft
 from resettle.framework.verdict import Limit, Stopped
+from resettle.framework.view import View
 from resettle.load.shares import allowance
 from resettle.load.usage import Usage
 from resettle.model.node import Node
 from resettle.model.pod import Pod, Spec, by_priority
 from resettle.model.quantity import NANO, counted
-from resettle.model.snapshot import Snapshot
 from resettle.model.taint import Toleration
 from resettle.plugins.reporting import LIMIT_REACHED
 from resettle.policy.args import Namespaces
@@ -200,7 +200,7 @@ class Use:
 def move_load(
     sources: Iterable[Source],
     balance: Balance,
-    snapshot: Snapshot,
+    view: View,
     draft: Draft,
     *,
     keep_going: Callable[[Source], bool],
@@ -210,7 +210,7 @@ def move_load(
 ) -> Stopped | None:
     """Proposes pods of each source, least important first, as long as that helps."""
     for source in sources:
-        pods = [pod for pod in snapshot.active_on(source.node) if concerns(pod)]
+        pods = [pod for pod in view.active_on(source.node) if concerns(pod)]
         if not keep_going(source):
             continue
         moved = 0

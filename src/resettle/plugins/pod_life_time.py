@@ -13,10 +13,9 @@ from msgspec import Struct
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.selection import selected
 from resettle.framework.verdict import Limit, Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.model.pod import CONDITIONS, ContainerState, Pod, whole_seconds
-from resettle.model.snapshot import Snapshot
 from resettle.model.spans import spoken
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE
 from resettle.policy.args import Int32, Namespaces, SelectingArgs, Unsigned, one_sided
@@ -176,14 +175,14 @@ def _of_kind(pod: Pod, kinds: Namespaces) -> bool:
     return not pod.template.owned_by(kinds.exclude)
 
 
-def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes every overdue pod of every node, oldest first."""
     pods = (
         pod
-        for node in snapshot.nodes
-        for pod in draft.walked(selected(args, snapshot, snapshot.pods_on(node)))
+        for node in view.nodes
+        for pod in draft.walked(view.pods_selected_by(args, view.pods_on(node)))
     )
-    reasons = {pod: why for pod in pods if (why := overdue(pod, args, snapshot.taken_at))}
+    reasons = {pod: why for pod in pods if (why := overdue(pod, args, view.taken_at))}
     if not reasons:
         return NO_CANDIDATE
     for pod in draft.ordered(reasons, Pod.seniority):
@@ -192,9 +191,9 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     return None
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """Which criterion the pod does not meet."""
-    now, limit = snapshot.taken_at, args.max_pod_life_time_seconds
+    now, limit = view.taken_at, args.max_pod_life_time_seconds
     if overdue(pod, args, now):
         return None
     if limit is not None and not _older(pod, limit, now):
@@ -217,15 +216,15 @@ def _compared(pod: Pod, limit: int, now: datetime) -> str:
     return f"is {spoken(pod.age(now))} old, the limit is {most}"
 
 
-def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+def near_misses(args: Args, view: View) -> Iterator[str]:
     """The oldest pods that are not overdue yet."""
-    limit, now = args.max_pod_life_time_seconds, snapshot.taken_at
+    limit, now = args.max_pod_life_time_seconds, view.taken_at
     if limit is None:
         return
-    pods = (pod for node in snapshot.nodes for pod in snapshot.pods_on(node))
+    pods = (pod for node in view.nodes for pod in view.pods_on(node))
     young = (
         pod
-        for pod in selected(args, snapshot, pods)
+        for pod in view.pods_selected_by(args, pods)
         if pod.created is not None and not _older(pod, limit, now)
     )
     for pod in nsmallest(3, young, key=Pod.seniority):

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from resettle.framework.draft import NO_BETTER_NODE, Draft
+from resettle.framework.admission import NO_BETTER_NODE
+from resettle.framework.draft import Draft
 from resettle.framework.verdict import Limit, Refusal, Stopped, Verdict
+from resettle.framework.view import View
 from resettle.model.fleet import NodeSet
 from resettle.model.node import Node
 from resettle.model.pod import Demand, Pod, by_priority
-from resettle.model.snapshot import Snapshot
 from resettle.model.stock import Stock
 from resettle.plugins.node_utilization import NO_ROOM, Balance, Source
 from resettle.plugins.reporting import LIMIT_REACHED
@@ -30,16 +31,16 @@ _ENDING = (Limit.TOTAL, Limit.NODE, Limit.NODES)
 class Destinations:
     """What each node that should take pods can still take, in nano units."""
 
-    def __init__(self, nodes: Iterable[Node], balance: Balance, snapshot: Snapshot) -> None:
-        self._position = snapshot.fleet.position
+    def __init__(self, nodes: Iterable[Node], balance: Balance, view: View) -> None:
+        self._position = view.fleet.position
         self._nodes: NodeSet = 0
         left = {name: [_NOTHING_LEFT] * len(self._position) for name in balance.resources}
         for node in nodes:
-            self._nodes |= snapshot.fleet.only(node.name)
+            self._nodes |= view.fleet.only(node.name)
             for name, row in left.items():
                 room = balance.allowed(node, name) - balance.used(node, name)
                 row[self._position[node.name]] = room
-        self._stocks = {name: Stock(snapshot.fleet, row) for name, row in left.items()}
+        self._stocks = {name: Stock(view.fleet, row) for name, row in left.items()}
 
     def with_room_for(self, cost: Cost) -> NodeSet:
         """Destinations that stay within their limits with this much more."""
@@ -59,13 +60,13 @@ class Relief:
     """One plugin's turn: sources, destinations, and what has been moved between them."""
 
     def __init__(
-        self, balance: Balance, destinations: Iterable[Node], snapshot: Snapshot, draft: Draft
+        self, balance: Balance, destinations: Iterable[Node], view: View, draft: Draft
     ) -> None:
         self._balance = balance
-        self._snapshot = snapshot
+        self._view = view
         self._draft = draft
         self._nowhere: set[Demand] = set()
-        self._destinations = Destinations(destinations, balance, snapshot)
+        self._destinations = Destinations(destinations, balance, view)
 
     def lighten(
         self,
@@ -93,7 +94,7 @@ class Relief:
         """
         if not self._balance.has_room:
             return NO_ROOM
-        fleet, residents = self._snapshot.fleet, self._snapshot.outlook.residents
+        fleet, residents = self._view.fleet, self._view.projection.residents
         better = self._destinations.with_room_for({})
         came: Counter[str] = Counter()
         for source in sources:
@@ -161,7 +162,7 @@ class Relief:
         draft = self._draft
         pods = [
             pod
-            for pod in self._snapshot.active_on(source.node)
+            for pod in self._view.active_on(source.node)
             if concerns(pod) and not draft.terminating(pod)
         ]
         return draft.ordered(draft.walked(pods), order)
@@ -200,7 +201,7 @@ class Relief:
         return chosen
 
     def _objection(self, pod: Pod, cost: Cost) -> Refusal | None:
-        demand, plain = pod.spec.demand, self._snapshot.outlook.plain(pod)
+        demand, plain = pod.spec.demand, self._view.projection.plain(pod)
         if plain and demand in self._nowhere:
             return NO_BETTER_NODE
         refusal = self._draft.objection(pod, self._destinations.with_room_for(cost))
@@ -216,7 +217,7 @@ class Relief:
         verdict = self._draft.propose(pod, because=because, onto=better, packing=packing)
         if verdict.gone:
             source.without(cost)
-            self._destinations.take(self._snapshot.outlook.residents.home(pod), cost)
+            self._destinations.take(self._view.projection.residents.home(pod), cost)
         return verdict
 
     def empty(
@@ -244,7 +245,7 @@ class Relief:
         because: Callable[[Source], str],
     ) -> dict[Pod, Cost]:
         """The pods that must go for the node to be empty; none if one of them cannot."""
-        draft, outlook = self._draft, self._snapshot.outlook
+        draft, outlook = self._draft, self._view.projection
         waiting = self._waiting(source, lambda pod: _must_leave(pod) and concerns(pod))
         tried: list[Pod] = []
         stays: tuple[Pod, Refusal] | None = None

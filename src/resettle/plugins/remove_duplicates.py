@@ -13,10 +13,10 @@ from itertools import groupby
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Limit, Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.model.affinity import NodeTerm
 from resettle.model.fleet import NodeSet
 from resettle.model.pod import Pod, Spec, Template
-from resettle.model.snapshot import Snapshot
 from resettle.plugins.reporting import LIMIT_REACHED
 from resettle.policy.args import Args as PluginArgs
 from resettle.policy.args import Namespaces, one_sided
@@ -56,27 +56,27 @@ def concerned(args: Args, template: Template) -> bool:
 class Copies:
     """Pods that could go, counted by owner, and those that are not the first on their node."""
 
-    def __init__(self, args: Args, snapshot: Snapshot, draft: Draft) -> None:
+    def __init__(self, args: Args, view: View, draft: Draft) -> None:
         self.total: Counter[OwnerKey] = Counter()
         self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
-        kinds = _alike(args, snapshot)
-        crowds = {kind: _crowd(templates, snapshot) for kind, templates in enumerate(kinds)}
+        kinds = _alike(args, view)
+        crowds = {kind: _crowd(templates, view) for kind, templates in enumerate(kinds)}
         owners = {
             key for kind, crowd in crowds.items() if crowd for key in owner_keys(kinds[kind][0])
         }
-        in_scope = snapshot.names_in_scope
+        in_scope = view.names_in_scope
         for templates in kinds:
             keys = owner_keys(templates[0])
             if not owners.isdisjoint(keys):
                 movable = sum(
                     pod.node in in_scope and draft.could_go(pod)
                     for template in templates
-                    for pod in snapshot.active_of(template)
+                    for pod in view.active_of(template)
                 )
                 for key in keys:
                     self.total[key] += movable
         kind_of = {pod: kind for kind, crowd in crowds.items() for pod in crowd}
-        for node, pods in snapshot.in_turn(kind_of):
+        for node, pods in view.in_turn(kind_of):
             seen: set[int] = set()
             for pod in draft.walked(pods):
                 if not draft.could_go(pod):
@@ -89,19 +89,19 @@ class Copies:
                     self.surplus.setdefault(key, {}).setdefault(node.name, []).append(pod)
 
 
-def _alike(args: Args, snapshot: Snapshot) -> list[list[Template]]:
+def _alike(args: Args, view: View) -> list[list[Template]]:
     """Templates that are looked at, those together whose pods are copies of one another."""
     alike: dict[Signature, list[Template]] = {}
-    told = snapshot.population.told
-    for template in snapshot.population.templates:
+    told = view.population.told
+    for template in view.population.templates:
         if concerned(args, template):
             alike.setdefault(told(template, _signature), []).append(template)
     return list(alike.values())
 
 
-def _crowd(templates: Iterable[Template], snapshot: Snapshot) -> list[Pod]:
+def _crowd(templates: Iterable[Template], view: View) -> list[Pod]:
     """Pods of these templates that share their node with another of them."""
-    pods = [pod for template in templates for pod in snapshot.active_of(template)]
+    pods = [pod for template in templates for pod in view.active_of(template)]
     if len({pod.node for pod in pods}) == len(pods):
         return []
     on = Counter([pod.node for pod in pods])
@@ -119,10 +119,10 @@ def _signature(template: Template) -> Signature:
     )
 
 
-def target_nodes(pods: Iterable[Pod], snapshot: Snapshot) -> NodeSet:
+def target_nodes(pods: Iterable[Pod], view: View) -> NodeSet:
     """Nodes that could take one of these copies, as far as labels and taints say."""
-    fleet, targets = snapshot.fleet, 0
-    by_spelling = snapshot.semantics.copies_told_by_spelling
+    fleet, targets = view.fleet, 0
+    by_spelling = view.semantics.copies_told_by_spelling
     asked: set[object] = set()
     for pod in pods:
         wish = _wish(pod.spec, by_spelling)
@@ -132,7 +132,7 @@ def target_nodes(pods: Iterable[Pod], snapshot: Snapshot) -> NodeSet:
         demand = pod.spec.demand
         welcoming = fleet.possibly_welcoming if by_spelling else fleet.welcoming
         open_nodes = (
-            snapshot.in_scope
+            view.in_scope
             & fleet.tolerated_by(demand.tolerations)
             & welcoming(demand, pod.node)
             & (fleet.everyone if by_spelling else fleet.schedulable)
@@ -161,17 +161,17 @@ def _canonical(term: NodeTerm) -> tuple[object, ...]:
     )
 
 
-def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes of each owner the copies that are more than a node's share."""
-    copies = Copies(args, snapshot, draft)
+    copies = Copies(args, view, draft)
     for key, per_node in sorted(copies.surplus.items()):
-        targets = target_nodes((pod for pods in per_node.values() for pod in pods), snapshot)
+        targets = target_nodes((pod for pods in per_node.values() for pod in pods), view)
         places = targets.bit_count()
         if places < 2:
             continue
         owner = f"{key[1]} {key[2]}"
         share = -(-copies.total[key] // places)
-        shares = None if draft.semantics.weak_fit else Shares(key, share, snapshot)
+        shares = None if draft.semantics.weak_fit else Shares(key, share, view)
         for node, pods in per_node.items():
             surplus = max(0, len(pods) + 1 - share)
             for pod in draft.ordered(pods)[:surplus]:
@@ -191,17 +191,17 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
 class Shares:
     """Which nodes have fewer copies of an owner than their share, while copies move."""
 
-    def __init__(self, key: OwnerKey, share: int, snapshot: Snapshot) -> None:
+    def __init__(self, key: OwnerKey, share: int, view: View) -> None:
         self._share = share
-        self._fleet = snapshot.fleet
-        self._residents = snapshot.outlook.residents
+        self._fleet = view.fleet
+        self._residents = view.projection.residents
         self._copies = self._residents.tally(
             ("copies", key),
             (key[0],),
             lambda template: key in owner_keys(template),
-            snapshot.population.namespaces.get(key[0], ()),
+            view.population.namespaces.get(key[0], ()),
         )
-        self.with_fewer: NodeSet = snapshot.fleet.everyone
+        self.with_fewer: NodeSet = view.fleet.everyone
         for node in self._copies.per_node:
             self._look_at(node)
 
@@ -221,7 +221,7 @@ class Shares:
 NO_COPIES = Stopped("no-candidate", "no two pods of one owner that could go share a node")
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """Whether the pod is no copy, the only one on its node, or one of the share of its node."""
     template = pod.template
     if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
@@ -232,12 +232,12 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     if not concerned(args, template):
         kinds = ", ".join(owner.kind for owner in template.owners)
         return Unwanted("other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out")
-    copies = _copies_of(template, snapshot)
+    copies = _copies_of(template, view)
     here = sum(copy.node == pod.node for copy in copies)
     owner = f"{template.owners[0].kind} {template.owners[0].name}"
     if here < 2:
         return Unwanted("only-copy", f"is the only copy of {owner} on {pod.node}")
-    places = target_nodes(copies, snapshot).bit_count()
+    places = target_nodes(copies, view).bit_count()
     if places < 2:
         return Unwanted("no-place", f"fewer than two nodes could take copies of {owner}")
     share = -(-len(copies) // places)
@@ -247,16 +247,16 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     return None
 
 
-def _copies_of(template: Template, snapshot: Snapshot) -> list[Pod]:
+def _copies_of(template: Template, view: View) -> list[Pod]:
     """Unfinished pods that are copies of the same thing, on nodes in scope."""
     signature = _signature(template)
-    templates = snapshot.population.namespaces.get(template.namespace, ())
+    templates = view.population.namespaces.get(template.namespace, ())
     return [
         pod
         for other in templates
-        if snapshot.population.told(other, _signature) == signature
-        for pod in snapshot.active_of(other)
-        if pod.node in snapshot.names_in_scope
+        if view.population.told(other, _signature) == signature
+        for pod in view.active_of(other)
+        if pod.node in view.names_in_scope
     ]
 
 

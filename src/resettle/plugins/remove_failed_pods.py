@@ -8,10 +8,9 @@ from heapq import nsmallest
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.selection import selected
 from resettle.framework.verdict import Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.model.pod import Pod, whole_seconds
-from resettle.model.snapshot import Snapshot
 from resettle.model.spans import spoken
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
 from resettle.policy.args import Int32, SelectingArgs, Unsigned
@@ -63,18 +62,18 @@ def _reasons(pod: Pod, args: Args) -> Iterator[str]:
                 yield reason
 
 
-def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes the failed pods of each node."""
     found = False
     phase_failed = [
         pod
-        for state, pods in snapshot.population.states.items()
+        for state, pods in view.population.states.items()
         if state.phase == "Failed"
-        for pod in selected(args, snapshot, pods)
+        for pod in view.pods_selected_by(args, pods)
     ]
-    for _, pods in snapshot.in_turn(phase_failed):
+    for _, pods in view.in_turn(phase_failed):
         reasons = {
-            pod: why for pod in draft.walked(pods) if (why := failed(pod, args, snapshot.taken_at))
+            pod: why for pod in draft.walked(pods) if (why := failed(pod, args, view.taken_at))
         }
         found = found or bool(reasons)
         if propose_in_turn(draft, draft.ordered(reasons), reasons.__getitem__) is Next.NOTHING:
@@ -82,9 +81,9 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     return None if found else NO_CANDIDATE
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """Which criterion the pod does not meet."""
-    now = snapshot.taken_at
+    now = view.taken_at
     if failed(pod, args, now):
         return None
     if pod.state.phase != "Failed":
@@ -100,16 +99,16 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     return Unwanted("other-exit-code", "no container of it ended with one of the `exitCodes`")
 
 
-def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+def near_misses(args: Args, view: View) -> Iterator[str]:
     """The oldest failed pods that have not been seen for long enough yet."""
-    now, least = snapshot.taken_at, _least(args)
-    states = snapshot.population.states
+    now, least = view.taken_at, _least(args)
+    states = view.population.states
     fresh = [
         pod
         for state, pods in states.items()
         if state.phase == "Failed"
-        for pod in selected(args, snapshot, pods)
-        if pod.age(now) < least and pod.node in snapshot.names_in_scope
+        for pod in view.pods_selected_by(args, pods)
+        if pod.age(now) < least and pod.node in view.names_in_scope
     ]
     for pod in nsmallest(3, fresh, key=lambda pod: (pod.seniority(), pod.key)):
         yield f"{pod.key} {_compared(pod, args, now)}"

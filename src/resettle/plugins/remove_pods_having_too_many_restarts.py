@@ -7,10 +7,9 @@ from heapq import nsmallest
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.selection import selected
 from resettle.framework.verdict import Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.model.pod import Pod, State
-from resettle.model.snapshot import Snapshot
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
 from resettle.policy.args import Int32, SelectingArgs
 from resettle.policy.problem import Problem, did_you_mean
@@ -61,7 +60,7 @@ def restarts_too_often(state: State, args: Args) -> bool:
     return any(container.waiting in args.states for container in containers)
 
 
-def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes on each node the pods that restart too often, most restarts first."""
 
     def because(pod: Pod) -> str:
@@ -71,11 +70,11 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     found = False
     unsettled = [
         pod
-        for state, pods in snapshot.population.states.items()
+        for state, pods in view.population.states.items()
         if restarts_too_often(state, args)
-        for pod in selected(args, snapshot, pods)
+        for pod in view.pods_selected_by(args, pods)
     ]
-    for _, pods in snapshot.in_turn(unsettled):
+    for _, pods in view.in_turn(unsettled):
         found = True
         worst_first = draft.ordered(draft.walked(pods), lambda pod: -restarts(pod.state, args))
         if propose_in_turn(draft, worst_first, because) is Next.NOTHING:
@@ -83,7 +82,7 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     return None if found else NO_CANDIDATE
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """How far the pod is from the threshold, or in which state it is instead."""
     if restarts_too_often(pod.state, args):
         return None
@@ -92,14 +91,14 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     return Unwanted("other-state", f"is {pod.state.phase}, not {' or '.join(args.states)}")
 
 
-def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+def near_misses(args: Args, view: View) -> Iterator[str]:
     """The pods with the most restarts below the threshold."""
     settled = [
         pod
-        for state, pods in snapshot.population.states.items()
+        for state, pods in view.population.states.items()
         if 0 < restarts(state, args) < args.pod_restart_threshold
-        for pod in selected(args, snapshot, pods)
-        if pod.node in snapshot.names_in_scope
+        for pod in view.pods_selected_by(args, pods)
+        if pod.node in view.names_in_scope
     ]
     for pod in nsmallest(3, settled, key=lambda pod: (-restarts(pod.state, args), pod.key)):
         yield f"{pod.key} {_compared(pod.state, args)}"

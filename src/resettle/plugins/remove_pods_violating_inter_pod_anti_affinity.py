@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.selection import Selection
 from resettle.framework.verdict import Limit, Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.model.affinity import PodTerm
 from resettle.model.fleet import NodeSet
 from resettle.model.node import Node
 from resettle.model.pod import Pod, Template, by_lot, by_priority
 from resettle.model.selector import Selector
-from resettle.model.snapshot import Snapshot
 from resettle.plugins.quarrels import Quarrel, Quarrels
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE
 from resettle.policy.args import SelectingArgs
@@ -37,9 +36,9 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
 class Neighbourhood:
     """The pods in view, counted by who selects them and where they are."""
 
-    def __init__(self, args: Args, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._selection = snapshot.prepared(args, Selection)
+    def __init__(self, args: Args, view: View) -> None:
+        self._view = view
+        self._selection = view.templates_selected_by(args)
         self._gone: set[Pod] = set()
         self._counts: dict[str, dict[tuple[Selector, str], Counter[tuple[str, str]]]] = {}
 
@@ -47,7 +46,7 @@ class Neighbourhood:
         """Pods in view that state a rule of their own."""
         return [
             pod
-            for template in self._snapshot.population.templates
+            for template in self._view.population.templates
             if template.spec.anti_affinity
             for pod in self._in_view(template)
         ]
@@ -55,14 +54,14 @@ class Neighbourhood:
     def _in_view(self, template: Template) -> list[Pod]:
         if template not in self._selection:
             return []
-        scope = self._snapshot.names_in_scope
-        return [pod for pod in self._snapshot.active_of(template) if pod.node in scope]
+        scope = self._view.names_in_scope
+        return [pod for pod in self._view.active_of(template) if pod.node in scope]
 
     def _named(self, namespace: str, name: str) -> Pod | None:
-        pod = self._snapshot.pod(namespace, name)
+        pod = self._view.pod(namespace, name)
         if pod is None or pod.finished or pod in self._gone or pod.template not in self._selection:
             return None
-        return pod if pod.node in self._snapshot.names_in_scope else None
+        return pod if pod.node in self._view.names_in_scope else None
 
     def violated(self, pod: Pod) -> PodTerm | None:
         """The first of the pod's own rules that a neighbour breaks."""
@@ -100,7 +99,7 @@ class Neighbourhood:
         self, selector: Selector, namespace: str, topology_key: str
     ) -> Counter[tuple[str, str]]:
         count: Counter[tuple[str, str]] = Counter()
-        for template in self._snapshot.population.templates_matching(namespace, selector):
+        for template in self._view.population.templates_matching(namespace, selector):
             for pod in self._in_view(template):
                 if pod not in self._gone:
                     count[self._place(pod.node, topology_key)] += 1
@@ -108,22 +107,22 @@ class Neighbourhood:
 
     def _place(self, node: str, topology_key: str) -> tuple[str, str]:
         """Where a pod on this node counts: its domain, or the node alone where it has no label."""
-        value = self._snapshot.fleet.values_of(topology_key).get(node)
+        value = self._view.fleet.values_of(topology_key).get(node)
         return ("node", node) if value is None else ("domain", value)
 
 
-def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes pods until no two are nearer to each other than one of them allows."""
     if draft.semantics.one_sided_anti_affinity:
-        return send_away_who_states(args, snapshot, draft)
-    return part_neighbours(args, snapshot, draft)
+        return send_away_who_states(args, view, draft)
+    return part_neighbours(args, view, draft)
 
 
-def send_away_who_states(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def send_away_who_states(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes on each node the pods whose own rule is broken, least important first."""
-    neighbourhood = Neighbourhood(args, snapshot)
+    neighbourhood = Neighbourhood(args, view)
     found = False
-    for node, pods in snapshot.in_turn(neighbourhood.pods_with_rules()):
+    for node, pods in view.in_turn(neighbourhood.pods_with_rules()):
         for pod in draft.ordered(draft.walked(pods), by_priority):
             term = neighbourhood.violated(pod)
             if term is None:
@@ -147,25 +146,23 @@ def _because(term: PodTerm, node: Node) -> str:
 # -- improved: both sides, whole domains ----------------------------------------------------------
 
 
-def part_neighbours(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def part_neighbours(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes the pods whose going ends every quarrel that can be ended."""
-    selection = snapshot.prepared(args, Selection)
+    selection = view.templates_selected_by(args)
     found = False
     full: set[str] = set()
     while True:
-        quarrels = Quarrels(_quarrels(args, snapshot))
+        quarrels = Quarrels(_quarrels(args, view))
         found = found or any(True for _ in quarrels.pods)
         candidates = [
             pod
             for pod in draft.ordered(draft.walked(sorted(quarrels.pods, key=by_lot)), by_priority)
             if pod.template in selection and pod.node not in full and not draft.terminating(pod)
         ]
-        movable = [
-            pod for pod in candidates if not draft.objection(pod, _apart(pod, args, snapshot))
-        ]
+        movable = [pod for pod in candidates if not draft.objection(pod, _apart(pod, args, view))]
         moved = False
         for pod in quarrels.leaving(movable):
-            better = _apart(pod, args, snapshot)
+            better = _apart(pod, args, view)
             verdict = draft.propose(pod, because=quarrels.why(pod), onto=better)
             moved = moved or verdict.admitted
             if verdict.limit is Limit.TOTAL:
@@ -175,21 +172,21 @@ def part_neighbours(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | N
         if not moved:
             break
     for pod in candidates:
-        better = _apart(pod, args, snapshot)
+        better = _apart(pod, args, view)
         if refusal := draft.objection(pod, better):
             draft.decline(pod, refusal, because=quarrels.why(pod), onto=better)
     return None if found else NO_CANDIDATE
 
 
-def _quarrels(args: Args, snapshot: Snapshot) -> Iterator[Quarrel]:
+def _quarrels(args: Args, view: View) -> Iterator[Quarrel]:
     """Every rule and domain in which one who states it and one it is about are together."""
-    neighbours, fleet = snapshot.outlook.neighbours, snapshot.fleet
+    neighbours, fleet = view.projection.neighbours, view.fleet
     for wish, templates in neighbours.stated(preferred=args.include_preferred).items():
         values = fleet.values_of(wish.topology_key)
-        stating = _by_domain(templates, values, snapshot)
+        stating = _by_domain(templates, values, view)
         if not stating:
             continue
-        meant = _by_domain(neighbours.templates_meant(wish), values, snapshot)
+        meant = _by_domain(neighbours.templates_meant(wish), values, view)
         for where in sorted(stating.keys() & meant.keys()):
             if len(stating[where] | meant[where]) > 1:
                 why = f"anti-affinity parts pods of one {wish.topology_key} ({where})"
@@ -197,40 +194,40 @@ def _quarrels(args: Args, snapshot: Snapshot) -> Iterator[Quarrel]:
 
 
 def _by_domain(
-    templates: Iterable[Template], values: dict[str, str], snapshot: Snapshot
+    templates: Iterable[Template], values: dict[str, str], view: View
 ) -> dict[str, set[Pod]]:
-    residents, scope = snapshot.outlook.residents, snapshot.names_in_scope
+    residents, scope = view.projection.residents, view.names_in_scope
     found: dict[str, set[Pod]] = {}
     for template in templates:
-        for pod in snapshot.active_of(template):
+        for pod in view.active_of(template):
             node = residents.home(pod)
             if node in scope and node in values and residents.staying(pod):
                 found.setdefault(values[node], set()).add(pod)
     return found
 
 
-def _apart(pod: Pod, args: Args, snapshot: Snapshot) -> NodeSet | None:
+def _apart(pod: Pod, args: Args, view: View) -> NodeSet | None:
     """Nodes where what the pod merely prefers is met too; None where that is not asked."""
     if not args.include_preferred:
         return None
-    neighbours, home = snapshot.outlook.neighbours, snapshot.outlook.residents.home(pod)
-    nodes = snapshot.fleet.everyone
+    neighbours, home = view.projection.neighbours, view.projection.residents.home(pod)
+    nodes = view.fleet.everyone
     for _, wish in neighbours.preferred_away(pod.template):
         domains = neighbours.meant(wish).over(wish.topology_key)
         nodes &= ~domains.occupied_without(home) & ~domains.around(home)
     return nodes
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """Whether the pod states no rule, or nobody is near that breaks one."""
-    if snapshot.semantics.one_sided_anti_affinity:
+    if view.semantics.one_sided_anti_affinity:
         if not pod.spec.anti_affinity:
             return Unwanted("no-rule", "states no anti-affinity of its own")
-        if snapshot.prepared(args, Neighbourhood).violated(pod):
+        if view.prepared(args, Neighbourhood).violated(pod):
             return None
         return Unwanted("satisfied", "no pod that it keeps away from is near it")
-    neighbours = snapshot.outlook.neighbours
-    here = snapshot.fleet.only(pod.node)
+    neighbours = view.projection.neighbours
+    here = view.fleet.only(pod.node)
     if not here & neighbours.own_rules(pod) or not here & neighbours.rules_of_others(pod):
         return None
     return Unwanted("satisfied", "no pod is near that it keeps away from, or that wants it away")

@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
+from resettle.framework.admission import add_diagnosis
 from resettle.framework.draft import Draft
-from resettle.framework.nowhere import in_full
 from resettle.framework.plugin import Plugin
-from resettle.framework.selection import selected_of
 from resettle.framework.verdict import Refusal, Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.pod import Pod, Spec
 from resettle.model.semantics import Semantics
-from resettle.model.snapshot import Snapshot
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
 from resettle.policy.args import SelectingArgs
 from resettle.policy.problem import Problem
@@ -67,9 +66,9 @@ def states_preferences(spec: Spec) -> bool:
     return bool(spec.preferred_terms)
 
 
-def misplaced(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons:
+def misplaced(spec: Spec, pods: list[Pod], view: View) -> Reasons:
     """Pods of one spec whose node is not one that their required affinity allows."""
-    fleet = snapshot.fleet
+    fleet = view.fleet
     return {
         pod: Reason(f"{pod.node} does not satisfy its required node affinity", welcoming)
         for pod in pods
@@ -77,19 +76,19 @@ def misplaced(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons:
     }
 
 
-def better_elsewhere(spec: Spec, pods: list[Pod], snapshot: Snapshot) -> Reasons:
+def better_elsewhere(spec: Spec, pods: list[Pod], view: View) -> Reasons:
     """Pods of one spec that prefer some other node of the cycle to their own."""
     pinned = any(row.term.fields for row in spec.preferred_terms)
     reasons: Reasons = {}
     for own_node, alike in groupby(pods, lambda pod: pod.node if pinned else ""):
-        parts = weights(spec, snapshot.fleet, own_node)
-        best = heaviest(parts, snapshot.in_scope)
+        parts = weights(spec, view.fleet, own_node)
+        best = heaviest(parts, view.in_scope)
         for pod in alike:
-            here = snapshot.fleet.only(pod.node)
+            here = view.fleet.only(pod.node)
             own = sum(weight for weight, nodes in parts if nodes & here)
             if best > own:
                 says = f"prefers another node (weight {best}) to {pod.node} (weight {own})"
-                reasons[pod] = Reason(says, heavier(parts, snapshot.fleet.everyone, own))
+                reasons[pod] = Reason(says, heavier(parts, view.fleet.everyone, own))
     return reasons
 
 
@@ -121,7 +120,7 @@ class Question(NamedTuple):
     """Which specs are worth asking about, and what is asked of their pods."""
 
     worth_asking: Callable[[Spec], bool]
-    unhappy: Callable[[Spec, list[Pod], Snapshot], Reasons]
+    unhappy: Callable[[Spec, list[Pod], View], Reasons]
 
 
 QUESTIONS = {
@@ -130,30 +129,30 @@ QUESTIONS = {
 }
 
 
-def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes, one affinity type after the other, pods that would be better placed."""
     stopped: Stopped | None = NO_CANDIDATE
     for kind in args.node_affinity_type:
         if question := QUESTIONS.get(kind):
-            outcome = _sweep(question, args, snapshot, draft)
+            outcome = _sweep(question, args, view, draft)
             stopped = outcome if outcome is not NO_CANDIDATE else stopped
     return stopped
 
 
-def _sweep(question: Question, args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def _sweep(question: Question, args: Args, view: View, draft: Draft) -> Stopped | None:
     reasons: Reasons = {}
-    for template in snapshot.population.templates:
+    for template in view.population.templates:
         if question.worth_asking(template.spec):
-            pods = selected_of(args, snapshot, template)
-            reasons |= question.unhappy(template.spec, pods, snapshot)
+            pods = view.active_of_selected(args, template)
+            reasons |= question.unhappy(template.spec, pods, view)
     anywhere = draft.semantics.preference_beyond_reach
     found = False
-    for _, pods in snapshot.in_turn(reasons):
+    for _, pods in view.in_turn(reasons):
         movable = [
             pod
             for pod in draft.walked(pods)
             if (not draft.terminating(pod) or draft.may_leave(pod))
-            and (not draft.semantics.weak_fit or snapshot.fit.anywhere(pod, snapshot.in_scope))
+            and (not draft.semantics.weak_fit or view.upstream_fit.anywhere(pod, view.in_scope))
         ]
         found = found or bool(movable)
         outcome = propose_in_turn(
@@ -174,33 +173,33 @@ def cautions(args: Args, semantics: Semantics) -> Iterator[str]:
             yield f"`{kind}` is no type of node affinity and looks for nothing"
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """Whether the pod states nothing that counts, is where it wants to be, or has nowhere to go."""
     questions = [QUESTIONS[kind] for kind in args.node_affinity_type if kind in QUESTIONS]
     asked = [question for question in questions if question.worth_asking(pod.spec)]
     if not asked:
         return Unwanted("no-rule", "states no node affinity of a type that counts here")
     for question in asked:
-        for reason in question.unhappy(pod.spec, [pod], snapshot).values():
-            return _nowhere(reason, pod, snapshot)
+        for reason in question.unhappy(pod.spec, [pod], view).values():
+            return _nowhere(reason, pod, view)
     return Unwanted("satisfied", f"{pod.node} is what its node affinity asks for")
 
 
-def _nowhere(reason: Reason, pod: Pod, snapshot: Snapshot) -> Unwanted | None:
-    if not snapshot.semantics.weak_fit or snapshot.fit.anywhere(pod, snapshot.in_scope):
+def _nowhere(reason: Reason, pod: Pod, view: View) -> Unwanted | None:
+    if not view.semantics.weak_fit or view.upstream_fit.anywhere(pod, view.in_scope):
         return None
-    refusal = in_full(Refusal("no-node-fits", "no node takes it"), pod, snapshot, snapshot.in_scope)
+    refusal = add_diagnosis(Refusal("no-node-fits", "no node takes it"), pod, view, view.in_scope)
     return Unwanted("no-node-fits", f"{reason.says}, but {refusal.sentence}")
 
 
-def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+def near_misses(args: Args, view: View) -> Iterator[str]:
     """Pods that would be better placed but that no node takes."""
-    for template in snapshot.population.templates:
+    for template in view.population.templates:
         if template.spec.required_terms is None and not template.spec.preferred_terms:
             continue
-        for pod in selected_of(args, snapshot, template):
-            if pod.node in snapshot.names_in_scope:
-                unwanted = overlooks(args, snapshot, pod)
+        for pod in view.active_of_selected(args, template):
+            if pod.node in view.names_in_scope:
+                unwanted = overlooks(args, view, pod)
                 if unwanted and unwanted.code == "no-node-fits":
                     yield f"{pod.key}: {unwanted.says}"
 

@@ -14,13 +14,12 @@ from typing import NamedTuple
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.selection import selected
 from resettle.framework.verdict import Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Node
 from resettle.model.pod import Pod, Spec
 from resettle.model.semantics import Semantics
-from resettle.model.snapshot import Snapshot
 from resettle.model.spans import spoken
 from resettle.model.taint import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from resettle.plugins.lifecycle_taints import of_lifecycle
@@ -109,11 +108,11 @@ class Ignored(NamedTuple):
 class InForce:
     """Which taints of a node the plugin goes by, and which it passes over."""
 
-    def __init__(self, args: Args, snapshot: Snapshot, known: FirstMet | None = None) -> None:
+    def __init__(self, args: Args, view: View, known: FirstMet | None = None) -> None:
         self._args = args
-        self._semantics = snapshot.semantics
-        self._least = patience(args, snapshot.semantics)
-        self._ages = TaintAges(snapshot, known) if self._least > timedelta() else None
+        self._semantics = view.semantics
+        self._least = patience(args, view.semantics)
+        self._ages = TaintAges(view, known) if self._least > timedelta() else None
 
     @property
     def memory(self) -> FirstMet | None:
@@ -140,14 +139,14 @@ class InForce:
         return Ignored(YOUNG, f"it is {spoken(age)} old, `minTaintAge` is {spoken(self._least)}")
 
 
-def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes on each node the pods that one of its taints does not suffer."""
-    in_force = InForce(args, snapshot, draft.recall())
+    in_force = InForce(args, view, draft.recall())
     draft.remember(in_force.memory)
-    better = cache(lambda spec: untainted(spec, args, snapshot.fleet))
+    better = cache(lambda spec: untainted(spec, args, view.fleet))
     ignored: Counter[str] = Counter()
     found = False
-    for node in snapshot.nodes:
+    for node in view.nodes:
         for taint, why in in_force.ignored_on(node):
             ignored[why.kind] += 1
             draft.note(node, "taint-ignored", f"its taint {taint} does not count: {why.says}")
@@ -155,7 +154,7 @@ def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
         if not taints:
             continue
         found = True
-        if _sweep(node, taints, args, snapshot, draft, better) is Next.NOTHING:
+        if _sweep(node, taints, args, view, draft, better) is Next.NOTHING:
             return LIMIT_REACHED
     return None if found else _nothing_counts(ignored)
 
@@ -171,13 +170,13 @@ def _sweep(
     node: Node,
     taints: list[Taint],
     args: Args,
-    snapshot: Snapshot,
+    view: View,
     draft: Draft,
     better: Callable[[Spec], NodeSet],
 ) -> Next:
     offending: dict[Spec, Taint | None] = {}
     candidates = []
-    for pod in draft.walked(selected(args, snapshot, snapshot.active_on(node))):
+    for pod in draft.walked(view.pods_selected_by(args, view.active_on(node))):
         if pod.spec not in offending:
             offending[pod.spec] = first_untolerated(pod.spec, taints)
         if offending[pod.spec]:
@@ -198,12 +197,12 @@ OF_LIFECYCLE = Ignored(
 NO_TAINT = Stopped(NO_CANDIDATE.code, "no node carries a taint that counts here")
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """Whether no taint of the node counts, or the pod tolerates those that do."""
-    node = snapshot.fleet.get(pod.node)
+    node = view.fleet.get(pod.node)
     if node is None:
         return None
-    in_force = snapshot.prepared(args, InForce)
+    in_force = view.prepared(args, InForce)
     taints = in_force.on(node)
     if first_untolerated(pod.spec, taints):
         return None
@@ -215,10 +214,10 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     return Unwanted("no-taint", f"{pod.node} has no taint that counts")
 
 
-def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+def near_misses(args: Args, view: View) -> Iterator[str]:
     """Nodes with a taint that would count if the arguments were a little wider."""
-    in_force = snapshot.prepared(args, InForce)
-    for node in snapshot.nodes:
+    in_force = view.prepared(args, InForce)
+    for node in view.nodes:
         for taint, why in in_force.ignored_on(node):
             yield f"{node.name} has the taint {taint}, which is passed over: {why.says}"
         for taint in node.taints:

@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.selection import Selection, selected_of
 from resettle.framework.verdict import Limit, Stopped, Unwanted
+from resettle.framework.view import View
 from resettle.model.affinity import NodeTerm, SpreadConstraint
 from resettle.model.evenness import Rule as Evenly
 from resettle.model.fleet import NodeSet
 from resettle.model.pod import Pod, Template
 from resettle.model.selector import Requirement, Selector
-from resettle.model.snapshot import Snapshot
 from resettle.model.taint import Toleration
 from resettle.plugins.levelling import Levelling
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE
@@ -88,10 +87,10 @@ def rule_of(constraint: SpreadConstraint, selector: Selector, pod: Pod) -> Rule:
 class Pool:
     """The pods that count in one namespace: selected, unfinished, in scope, free to leave."""
 
-    def __init__(self, namespace: str, args: Args, snapshot: Snapshot, draft: Draft) -> None:
+    def __init__(self, namespace: str, args: Args, view: View, draft: Draft) -> None:
         self._namespace = namespace
         self._args = args
-        self._snapshot = snapshot
+        self._view = view
         self._draft = draft
         self._free: dict[Template, list[Pod]] = {}
 
@@ -99,12 +98,14 @@ class Pool:
         """Pods of the template that count."""
         pods = self._free.get(template)
         if pods is None:
-            snapshot, draft = self._snapshot, self._draft
-            scope = snapshot.names_in_scope
+            view, draft = self._view, self._draft
+            scope = view.names_in_scope
             if draft.semantics.spread_sees_only_evictable:
-                active = list(filter(draft.may_leave, selected_of(self._args, snapshot, template)))
+                active = list(
+                    filter(draft.may_leave, view.active_of_selected(self._args, template))
+                )
             else:
-                active = snapshot.active_of(template)
+                active = view.active_of(template)
             pods = [pod for pod in draft.walked(active) if pod.node in scope]
             self._free[template] = pods
         return pods
@@ -113,7 +114,7 @@ class Pool:
         """Whether the pod, which counts, may also be sent away for the rule."""
         habits = self._draft.semantics
         if not habits.spread_sees_only_evictable and not (
-            pod.template in self._snapshot.prepared(self._args, Selection)
+            pod.template in self._view.templates_selected_by(self._args)
             and self._draft.may_leave(pod)
         ):
             return False
@@ -126,7 +127,7 @@ class Pool:
     def rules(self, actions: tuple[str, ...]) -> Iterator[tuple[Rule, Pod]]:
         """Each distinct rule its pods state, with a pod that states it."""
         known: set[Rule] = set()
-        for template in self._snapshot.population.namespaces[self._namespace]:
+        for template in self._view.population.namespaces[self._namespace]:
             for constraint in template.spec.spread:
                 if constraint.when_unsatisfiable not in actions or constraint.selector is None:
                     continue
@@ -141,7 +142,7 @@ class Pool:
 
     def matching(self, selector: Selector) -> Iterator[Pod]:
         """Its pods that a selector selects and that are not on their way out."""
-        for template in self._snapshot.population.templates_matching(self._namespace, selector):
+        for template in self._view.population.templates_matching(self._namespace, selector):
             for pod in self.free(template):
                 if not self._draft.terminating(pod):
                     yield pod
@@ -153,14 +154,14 @@ class Chooser:
     Domains without pods are many where each node is one, and all alike: they are only counted.
     """
 
-    def __init__(self, rule: Rule, stated_by: Pod, snapshot: Snapshot, pool: Pool) -> None:
+    def __init__(self, rule: Rule, stated_by: Pod, view: View, pool: Pool) -> None:
         self._rule = rule
-        self._snapshot = snapshot
+        self._view = view
         self._pool = pool
         self._fits: dict[Pod, bool] = {}
         self._receivers: NodeSet = 0
-        fleet = snapshot.fleet
-        self._included: NodeSet = snapshot.in_scope
+        fleet = view.fleet
+        self._included: NodeSet = view.in_scope
         if rule.honours_affinity:
             self._included &= fleet.welcoming(stated_by.spec.demand, stated_by.node)
         if rule.tolerations is not None:
@@ -170,7 +171,7 @@ class Chooser:
         """Pods whose leaving would even the domains out."""
         skew, key = self._rule.max_skew, self._rule.topology_key
         found = self._domains(pods)
-        offered = self._snapshot.fleet.values_within(key, self._included)
+        offered = self._view.fleet.values_within(key, self._included)
         empty = len(offered) - sum(1 for value in found if value in offered)
         domains = sorted(found.values(), key=len)
         smallest = 0 if empty or not domains else len(domains[0])
@@ -208,7 +209,7 @@ class Chooser:
         return chosen
 
     def _domains(self, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-        values = self._snapshot.fleet.values_of(self._rule.topology_key)
+        values = self._view.fleet.values_of(self._rule.topology_key)
         found: dict[str, list[Pod]] = {}
         for pod in pods:
             value = values.get(pod.node)
@@ -218,7 +219,7 @@ class Chooser:
 
     def _below(self, found: dict[str, list[Pod]], ideal: float) -> NodeSet:
         """Nodes that count for the rule and whose domain has fewer pods than the average."""
-        fleet, key = self._snapshot.fleet, self._rule.topology_key
+        fleet, key = self._view.fleet, self._rule.topology_key
         nodes = fleet.having(key) & self._included
         for value, pods in found.items():
             if len(pods) >= ideal:
@@ -226,7 +227,7 @@ class Chooser:
         return nodes
 
     def _reluctance(self, pod: Pod) -> tuple[bool, bool, int]:
-        return reluctance(pod, self._snapshot.semantics.important_pods_spread_first)
+        return reluctance(pod, self._view.semantics.important_pods_spread_first)
 
     def _may_go(self, pod: Pod) -> bool:
         return self._pool.may_go(pod, self._rule)
@@ -234,7 +235,7 @@ class Chooser:
     def _fits_a_receiver(self, pod: Pod) -> bool:
         fits = self._fits.get(pod)
         if fits is None:
-            fits = self._fits[pod] = bool(self._snapshot.fit.elsewhere(pod, self._receivers))
+            fits = self._fits[pod] = bool(self._view.upstream_fit.elsewhere(pod, self._receivers))
         return fits
 
 
@@ -254,12 +255,12 @@ def moves_between(high: int, low: int, ideal: float, max_skew: int) -> int:
     return min(ceil(high - ideal), ceil(ideal - low), ceil((skew - max_skew) / 2))
 
 
-def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes pods until they lie as evenly as the constraints ask, as far as that can be."""
     actions = args.constraints or ACTIONS[:1]
     if draft.semantics.spread_rule_by_rule:
-        return rule_by_rule(args, actions, snapshot, draft)
-    levelling = Levelling(args, actions, snapshot, draft)
+        return rule_by_rule(args, actions, view, draft)
+    levelling = Levelling(args, actions, view, draft)
     levelling.run()
     if levelling.limit_reached:
         return LIMIT_REACHED
@@ -268,18 +269,16 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     return BALANCED if levelling.rules else NO_RULE
 
 
-def rule_by_rule(
-    args: Args, actions: tuple[str, ...], snapshot: Snapshot, draft: Draft
-) -> Stopped | None:
+def rule_by_rule(args: Args, actions: tuple[str, ...], view: View, draft: Draft) -> Stopped | None:
     """Proposes the pods that every rule of every namespace wants to leave."""
     must_fit = args.topology_balance_node_fit is not False
     reasons: dict[Pod, str] = {}
     stated = False
-    for namespace in _namespaces(actions, snapshot):
-        pool = Pool(namespace, args, snapshot, draft)
+    for namespace in _namespaces(actions, view):
+        pool = Pool(namespace, args, view, draft)
         for rule, stated_by in pool.rules(actions):
             stated = True
-            chooser = Chooser(rule, stated_by, snapshot, pool)
+            chooser = Chooser(rule, stated_by, view, pool)
             for pod in chooser.leaving(pool.matching(rule.selector), must_fit=must_fit):
                 reasons.setdefault(
                     pod,
@@ -299,12 +298,12 @@ def rule_by_rule(
     return BALANCED if stated else NO_RULE
 
 
-def _namespaces(actions: tuple[str, ...], snapshot: Snapshot) -> list[str]:
+def _namespaces(actions: tuple[str, ...], view: View) -> list[str]:
     """Namespaces in which some pod states a constraint that counts."""
     return sorted(
         {
             template.namespace
-            for template in snapshot.population.templates
+            for template in view.population.templates
             for constraint in template.spec.spread
             if constraint.when_unsatisfiable in actions
         }
@@ -315,10 +314,10 @@ NO_RULE = Stopped(NO_CANDIDATE.code, "no pod that could go states a constraint t
 BALANCED = Stopped("balanced", "no constraint is violated, or nothing that could go would mend it")
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     """Whether no constraint is about the pod, or its domain has no more than others."""
-    evenness = snapshot.outlook.evenness
-    rules = [rule for rule in _rules_about(pod, snapshot) if _in_force(rule, args)]
+    evenness = view.projection.evenness
+    rules = [rule for rule in _rules_about(pod, view) if _in_force(rule, args)]
     if not rules:
         return Unwanted("no-rule", "no constraint that counts here is about it")
     for rule in rules:
@@ -328,14 +327,14 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     return Unwanted("satisfied", "no constraint about it is violated where it is")
 
 
-def _rules_about(pod: Pod, snapshot: Snapshot) -> Iterable[Evenly]:
+def _rules_about(pod: Pod, view: View) -> Iterable[Evenly]:
     """The constraints the pod states, and where strangers are moved, those of others about it."""
-    evenness = snapshot.outlook.evenness
-    if not snapshot.semantics.spread_moves_strangers:
+    evenness = view.projection.evenness
+    if not view.semantics.spread_moves_strangers:
         return evenness.stated_by(pod)
     return {
         rule: None
-        for template in snapshot.population.namespaces.get(pod.namespace, ())
+        for template in view.population.namespaces.get(pod.namespace, ())
         for rule in evenness.rules_of(template)
         if evenness.counts(rule, pod.template)
     }
@@ -345,21 +344,21 @@ def _in_force(rule: Evenly, args: Args) -> bool:
     return ACTIONS[0 if rule.hard else 1] in (args.constraints or ACTIONS[:1])
 
 
-def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
+def near_misses(args: Args, view: View) -> Iterator[str]:
     """Constraints that hold, but only just."""
-    evenness = snapshot.outlook.evenness
+    evenness = view.projection.evenness
     stated = {
         rule: template
-        for templates in snapshot.population.namespaces.values()
+        for templates in view.population.namespaces.values()
         for template in templates
-        if snapshot.active_of(template)
+        if view.active_of(template)
         for rule in evenness.rules_of(template)
         if _in_force(rule, args)
     }
     for rule, template in stated.items():
         if evenness.skew(rule) == rule.max_skew:
             yield (
-                f"pods like {snapshot.active_of(template)[0].key} differ by {rule.max_skew} over "
+                f"pods like {view.active_of(template)[0].key} differ by {rule.max_skew} over "
                 f"{rule.topology_key}, the most their `maxSkew` allows"
             )
 

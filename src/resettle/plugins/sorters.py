@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Literal
 
 from resettle.framework.plugin import Plugin
+from resettle.framework.view import View
 from resettle.model.pod import DELETION_COST, Pod, by_priority
 from resettle.model.selector import as_int64
-from resettle.model.snapshot import Snapshot
 from resettle.policy.args import Args
 
 
@@ -31,24 +31,24 @@ class UtilizationArgs(Args, frozen=True, kw_only=True):
     """Who goes first."""
 
 
-def priority_key(args: Args, snapshot: Snapshot, pod: Pod) -> tuple[object, ...]:
+def priority_key(args: Args, view: View, pod: Pod) -> tuple[object, ...]:
     """Lowest priority first, then quality of service, then those who would rather stay."""
     return by_priority(pod)
 
 
-def age_key(args: AgeArgs, snapshot: Snapshot, pod: Pod) -> float:
+def age_key(args: AgeArgs, view: View, pod: Pod) -> float:
     """Oldest or youngest first; a pod that does not tell its creation was just created."""
-    age = (snapshot.taken_at - (pod.created or snapshot.taken_at)).total_seconds()
+    age = (view.taken_at - (pod.created or view.taken_at)).total_seconds()
     return -age if args.order == "OldestFirst" else age
 
 
-def utilization_key(args: UtilizationArgs, snapshot: Snapshot, pod: Pod) -> int:
+def utilization_key(args: UtilizationArgs, view: View, pod: Pod) -> int:
     """Those first that request the most, or the least, of one resource."""
     amount = pod.spec.requests.get(args.resource, 0)
     return -amount if args.order == "LargestFirst" else amount
 
 
-def deletion_cost_key(args: Args, snapshot: Snapshot, pod: Pod) -> int:
+def deletion_cost_key(args: Args, view: View, pod: Pod) -> int:
     """Cheapest to delete first, as its `pod-deletion-cost` annotation says; 0 without one."""
     return deletion_cost(pod)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from resettle.framework.view import View
 from resettle.model.node import Node
-from resettle.model.snapshot import Snapshot
 from resettle.model.taint import Taint
 
 FirstMet = dict[str, dict[str, str]]
@@ -19,8 +19,8 @@ class TaintAges:
     no cycle before it.
     """
 
-    def __init__(self, snapshot: Snapshot, known: FirstMet | None) -> None:
-        self._now = snapshot.taken_at
+    def __init__(self, view: View, known: FirstMet | None) -> None:
+        self._now = view.taken_at
         met = "" if known is None else self._now.isoformat()
         earlier = known or {}
         self.first_met: FirstMet = {
@@ -29,7 +29,7 @@ class TaintAges:
                 for taint in node.taints
                 if taint not in node.tainted_at
             }
-            for node in snapshot.fleet
+            for node in view.fleet
             if len(node.taints) > len(node.tainted_at)
         }
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from resettle.errors import InputError, PolicyError
-from resettle.framework.aftermath import NOTHING_YET, Aftermath
 from resettle.framework.descheduler import Descheduler, assembled
 from resettle.framework.plan import Plan
+from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.framework.plugin import Plugin
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
@@ -24,7 +24,7 @@ from resettle.record.entry import digest
 class Act(NamedTuple):
     """One round of a cycle: what became of earlier ones, and the plan that was drawn then."""
 
-    aftermath: Aftermath
+    earlier_rounds: EarlierRounds
     plan: Plan
 
 
@@ -74,15 +74,15 @@ def replayed(
             f"{recorded.named} cannot be drawn again: what {', '.join(entry.forgotten)} remembered "
             "was not made of plain values and could not be written"
         )
-    aftermath, acts = NOTHING_YET, []
+    earlier_rounds, acts = NO_EARLIER_ROUNDS, []
     for number, one in enumerate(entry.rounds, 1):
-        plan = descheduler.draw_plan(snapshot, watching=watching, aftermath=aftermath)
+        plan = descheduler.draw_plan(snapshot, watching=watching, earlier_rounds=earlier_rounds)
         if digest(plan) != one.digest:
             raise InputError(
                 f"{recorded.named} does not come out as it did: round {number} moved "
                 f"{len(one.moves)} then and {len(plan.moves)} now, or for other reasons; "
                 "a plugin has changed since"
             )
-        acts.append(Act(aftermath, plan))
-        aftermath = aftermath.after(plan.moves, [move.outcome for move in one.moves])
+        acts.append(Act(earlier_rounds, plan))
+        earlier_rounds = earlier_rounds.after(plan.moves, [move.outcome for move in one.moves])
     return Replay(recorded, descheduler, snapshot, tuple(acts))

@@ -12,8 +12,6 @@ from msgspec import Struct
 
 from resettle.model.outlook import Outlook
 from resettle.model.pod import Pod
-from resettle.model.selector import EVERYTHING
-from resettle.model.semantics import IMPROVED
 from resettle.model.snapshot import Snapshot
 from resettle.simulate.lives import tied_to_node
 
@@ -34,7 +32,7 @@ class Waits(Struct, frozen=True):
 
 def placed(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Placed]:
     """Where each of these pods goes, one after the other; bound ones are taken to have left."""
-    outlook = _outlook(snapshot)
+    outlook = Outlook(snapshot)
     found = []
     for pod in pods:
         takers = outlook.takers(pod)
@@ -59,13 +57,9 @@ def why_they_wait(snapshot: Snapshot) -> tuple[Waits, ...]:
     waiting = waiting_in(snapshot)
     if not waiting:
         return ()
-    outlook, everyone = _outlook(snapshot), snapshot.fleet.everyone
+    outlook, everyone = Outlook(snapshot), snapshot.fleet.everyone
     return tuple(
         Waits(pod, ", ".join(f"{it.nodes.bit_count()} {it.says}" for it in found) or "no node")
         for pod in waiting
         for found in [outlook.ruled_out(pod, everyone)]
     )
-
-
-def _outlook(snapshot: Snapshot) -> Outlook:
-    return snapshot.read_as(IMPROVED, EVERYTHING).outlook

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from resettle.model.evenness import Rule
-from resettle.model.selector import EVERYTHING
-from resettle.model.semantics import IMPROVED
+from resettle.model.outlook import Outlook
 from resettle.model.snapshot import Snapshot
 
 PENDING = "pending"
@@ -21,13 +20,13 @@ def broken(counts: Mapping[str, int]) -> int:
 def troubles(snapshot: Snapshot) -> dict[str, int]:
     """How many pods, or rules, are in each kind of trouble; kinds without any are left out."""
     counts: dict[str, int] = {}
-    for kind in _found(snapshot.read_as(IMPROVED, EVERYTHING)):
+    for kind in _found(snapshot):
         counts[kind] = counts.get(kind, 0) + 1
     return dict(sorted(counts.items()))
 
 
 def _found(snapshot: Snapshot) -> Iterator[str]:
-    outlook, fleet = snapshot.outlook, snapshot.fleet
+    outlook, fleet = Outlook(snapshot), snapshot.fleet
     rules: dict[Rule, None] = {}
     for template in snapshot.population.templates:
         demand = template.spec.demand

@@ -14,7 +14,9 @@ from resettle.framework.descheduler import assembled
 from resettle.framework.plan import Plan
 from resettle.framework.plugin import Kind, Plugin
 from resettle.framework.registry import Registry, default_registry
-from resettle.model.semantics import Semantics
+from resettle.framework.view import View
+from resettle.model.selector import EVERYTHING, Selector
+from resettle.model.semantics import IMPROVED, Semantics
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.testing.objects import NOW, NodeBuilder, Object
@@ -39,6 +41,10 @@ class World:
         items = {"apiVersion": "v1", "kind": "List", "items": self.objects}
         dump.add(json.dumps(items).encode(), "world")
         return dump.snapshot(self.now, history)
+
+    def view(self, semantics: Semantics = IMPROVED, node_selector: Selector = EVERYTHING) -> View:
+        """The world as a filter or a sorter of a policy with these semantics reads it."""
+        return View(self.snapshot(), semantics, node_selector)
 
 
 def cluster(*parts: NodeBuilder | Object, now: datetime = NOW) -> World:

@@ -12,8 +12,8 @@ from datetime import UTC
 from typing import NamedTuple
 
 from resettle.framework import Args as PluginArgs
-from resettle.framework import Plugin, Problem, Refusal
-from resettle.model import Pod, Snapshot
+from resettle.framework import Plugin, Problem, Refusal, View
+from resettle.model import Pod
 
 _HOURS = re.compile(r"([01]\d|2[0-3])-([01]\d|2[0-4])")
 
@@ -60,7 +60,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
             )
 
 
-def closed(args: Args, snapshot: Snapshot, pod: Pod) -> Refusal | None:
+def closed(args: Args, view: View, pod: Pod) -> Refusal | None:
     """Why the pod may not move at this hour, or None."""
     text = pod.labels.get(args.label, args.default)
     if not text:
@@ -72,7 +72,7 @@ def closed(args: Args, snapshot: Snapshot, pod: Pod) -> Refusal | None:
             "its label {label}={text} names no hours of a day",
             facts={"label": args.label, "text": text},
         )
-    now = snapshot.taken_at.astimezone(UTC)
+    now = view.taken_at.astimezone(UTC)
     if hours.include(now.hour):
         return None
     return Refusal(

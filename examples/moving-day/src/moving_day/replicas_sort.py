@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from resettle.framework import Args as PluginArgs
-from resettle.framework import Plugin, Problem, Unsigned
-from resettle.model import Pod, Snapshot
+from resettle.framework import Plugin, Problem, Unsigned, View
+from resettle.model import Pod
 
 
 class Args(PluginArgs, frozen=True, kw_only=True):
@@ -28,14 +28,14 @@ class Args(PluginArgs, frozen=True, kw_only=True):
             )
 
 
-def replicas(snapshot: Snapshot, pod: Pod) -> int:
+def replicas(view: View, pod: Pod) -> int:
     """Pods of the smallest workload that the pod belongs to; a pod without an owner is alone."""
-    return min((snapshot.replicas.get(owner.uid, 1) for owner in pod.owners), default=1)
+    return min((view.replicas.get(owner.uid, 1) for owner in pod.owners), default=1)
 
 
-def key(args: Args, snapshot: Snapshot, pod: Pod) -> int:
+def key(args: Args, view: View, pod: Pod) -> int:
     """What to sort by: the more replicas, the earlier."""
-    count = replicas(snapshot, pod)
+    count = replicas(view, pod)
     return -(count if args.enough is None else min(count, args.enough))
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from resettle.framework import Args as PluginArgs
-from resettle.framework import Draft, Limit, Plugin, Problem, Stopped
-from resettle.model import Node, Snapshot
+from resettle.framework import Draft, Limit, Plugin, Problem, Stopped, View
+from resettle.model import Node
 
 NOTHING_RETIRED = Stopped("no-candidate", "no node in scope belongs to a retired pool")
 NOTHING_STAYS = Stopped("nothing-stays", "every node in scope belongs to a retired pool")
@@ -44,21 +44,21 @@ def retired_pool(node: Node, args: Args) -> str | None:
     return pool if pool in args.retired else None
 
 
-def deschedule(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
+def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes the pods of every retired node that would find room on a node that stays."""
-    retired = {node: pool for node in snapshot.nodes if (pool := retired_pool(node, args))}
+    retired = {node: pool for node in view.nodes if (pool := retired_pool(node, args))}
     if not retired:
         return NOTHING_RETIRED
-    staying = snapshot.in_scope & ~snapshot.fleet.set_of(retired)
+    staying = view.in_scope & ~view.fleet.set_of(retired)
     if not staying:
         return NOTHING_STAYS
     reasons = {
         pod: f"{node.name} belongs to the retired pool {pool}"
         for node, pool in retired.items()
-        for pod in draft.walked(snapshot.active_on(node))
+        for pod in draft.walked(view.active_on(node))
     }
     for pod in draft.ordered(reasons):
-        if not snapshot.fit.elsewhere(pod, staying):
+        if not view.upstream_fit.elsewhere(pod, staying):
             draft.note(pod, "no-room", f"{reasons[pod]}, but no node that stays would take it")
         elif draft.propose(pod, because=reasons[pod], onto=staying).limit is Limit.TOTAL:
             return LIMIT_REACHED

@@ -27,8 +27,8 @@ class Imagined(Struct, frozen=True):
             wishes = wished(self.task, view)
         except UsageMissingError:
             return
-        for patch in corrections(view, wishes, self.task.ours):
-            if node := view.fleet.get(patch.node):
+        for patch in corrections(snapshot, wishes, self.task.ours):
+            if node := snapshot.fleet.get(patch.node):
                 others = [it for it in node.taints if it not in patch.before]
                 yield structs.replace(node, taints=(*others, *patch.wanted))
 

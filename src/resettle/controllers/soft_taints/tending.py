@@ -32,11 +32,11 @@ async def tend(
     task: Task, snapshot: Snapshot, writer: TaintWriter, since: Callable[[], float], log: Log
 ) -> Tended:
     """What came of a round; `since` tells how many seconds it has taken so far."""
-    snapshot = task.sight.view(snapshot)
-    wishes = wanted = wished(task, snapshot)
+    view = task.sight.view(snapshot)
+    wishes = wanted = wished(task, view)
     if task.mode is Mode.DRY_RUN:
         foretell(wishes, log)
-        wanted = nothing_wanted(snapshot, "a dry run sets none")
+        wanted = nothing_wanted(view, "a dry run sets none")
     outcomes = await apply(writer, corrections(snapshot, wanted, task.ours))
     for outcome in outcomes:
         tell(outcome, log)

@@ -21,10 +21,10 @@ from resettle.controllers.soft_taints.levels import excess, level
 from resettle.controllers.soft_taints.scheme import Scheme
 from resettle.controllers.soft_taints.task import Mode, Task
 from resettle.framework.verdict import Band
+from resettle.framework.view import View
 from resettle.load.bands import OVER, UNDER, UNKNOWN, Bands
 from resettle.load.usage import Usage
 from resettle.model.node import Node
-from resettle.model.snapshot import Snapshot
 from resettle.model.taint import Taint
 from resettle.plugins.fullness import band_of
 from resettle.plugins.low_node_utilization import Seen
@@ -45,35 +45,35 @@ NodeTaints = Mapping[str, Wish]
 """A wish for every node there is, by name."""
 
 
-def wished(task: Task, snapshot: Snapshot) -> NodeTaints:
+def wished(task: Task, view: View) -> NodeTaints:
     """What every node should have, be it written or not."""
     if task.mode is Mode.REMOVE_ONLY:
-        return nothing_wanted(snapshot, "all are to be removed")
+        return nothing_wanted(view, "all are to be removed")
     if task.thresholds is None:
-        return nothing_wanted(snapshot, "the policy does not balance nodes by their use")
-    seen = Seen(task.thresholds, snapshot)
-    return wanted_taints(snapshot, seen.bands, seen.usage, task.scheme)
+        return nothing_wanted(view, "the policy does not balance nodes by their use")
+    seen = Seen(task.thresholds, view)
+    return wanted_taints(view, seen.bands, seen.usage, task.scheme)
 
 
-def wanted_taints(snapshot: Snapshot, bands: Bands, usage: Usage, scheme: Scheme) -> NodeTaints:
+def wanted_taints(view: View, bands: Bands, usage: Usage, scheme: Scheme) -> NodeTaints:
     """What every node should have, in the order of their names; `usage` says where doubt is."""
     levels = _levels(bands, scheme)
 
     def wish(node: Node) -> Wish:
         if (found := band_of(node, bands, usage, "threshold", "target")) is None:
-            return _out_of_scope(node, snapshot, scheme)
+            return _out_of_scope(node, view, scheme)
         if found.name == UNKNOWN:
             doubt = usage.doubt(node)
             code = doubt.code if doubt else "usage-missing"
             return _kept(node, scheme, found.says, code, band=UNKNOWN)
         return _wish(found, levels.get(node, 0), bands, scheme)
 
-    return {node.name: wish(node) for node in snapshot.fleet}
+    return {node.name: wish(node) for node in view.fleet}
 
 
-def nothing_wanted(snapshot: Snapshot, because: str) -> NodeTaints:
+def nothing_wanted(view: View, because: str) -> NodeTaints:
     """No taint of ours, anywhere."""
-    return {node.name: Wish(because=because) for node in snapshot.fleet}
+    return {node.name: Wish(because=because) for node in view.fleet}
 
 
 def _wish(found: Band, reached: int, bands: Bands, scheme: Scheme) -> Wish:
@@ -86,8 +86,8 @@ def _wish(found: Band, reached: int, bands: Bands, scheme: Scheme) -> Wish:
     return Wish(taints=calm, because=because, band=band)
 
 
-def _out_of_scope(node: Node, snapshot: Snapshot, scheme: Scheme) -> Wish:
-    if not node.ready and snapshot.node_selector.matches(node.labels):
+def _out_of_scope(node: Node, view: View, scheme: Scheme) -> Wish:
+    if not node.ready and view.node_selector.matches(node.labels):
         return _kept(node, scheme, f"{node.name} is not ready", "not-ready")
     return Wish(because=f"{node.name} is not among the nodes that are balanced")
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 from resettle.model.outlook import Outlook
 from resettle.model.pod import Pod
-from resettle.model.selector import EVERYTHING
-from resettle.model.semantics import IMPROVED
 from resettle.testing.life.births import active
 from resettle.testing.life.models import Models
 from resettle.testing.life.moments import told_as
@@ -34,7 +32,7 @@ class Scheduler:
         if not waiting:
             return
         snapshot = self._models.snapshot(seen)
-        outlook = snapshot.read_as(IMPROVED, EVERYTHING).outlook
+        outlook = Outlook(snapshot)
         for pod in waiting:
             model = snapshot.pod(*key_of(pod).split("/", 1))
             assert model is not None

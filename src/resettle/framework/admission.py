@@ -1,0 +1,200 @@
+"""The order of checks behind `propose`: the first one that refuses a pod decides.
+
+    1. Is the pod on its way already?          then it counts as moving, and nothing is checked
+    2. Filters, then pre-eviction filters      of the profile, in their order
+    3. A uid                                   without one another pod could be evicted
+    4. Placement                               a node takes the replacement, without harm to other
+                                               pods, and is better if the plugin asks for that
+    5. Earlier rounds                          the pod was asked to leave in this cycle, and stayed
+    6. Limits                                  total, nodes, node, namespace
+    7. Disruption budgets                      as the API server would answer
+
+Placement is left out where a policy of upstream is read: there only the filter NodeFit asks for it.
+Nothing here is recorded: that is up to the draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from resettle.framework.guards import Chains, first_refusal
+from resettle.framework.plan_state import PlanState
+from resettle.framework.profile import Profile
+from resettle.framework.verdict import ADMITTED, MOVING, Refusal, Verdict, refused
+from resettle.framework.view import View
+from resettle.model.diagnosis import Diagnosis, NodeChecks, diagnose
+from resettle.model.fleet import NodeSet
+from resettle.model.pod import Pod
+
+NO_UID = Refusal("no-uid", "has no uid, so another pod of its name could be taken for it", "plan")
+NO_NODE = Refusal("no-node-fits", "no node would take it", "plan")
+WOULD_BREAK = Refusal(
+    "would-break", "wherever it could go, a rule that holds today would be broken", "plan"
+)
+NO_BETTER_NODE = Refusal(
+    "no-better-node", "no node that would take it is better than its own", "plan"
+)
+WOULD_RETURN = Refusal(
+    "would-return", "the scheduler would most likely put it back where it is", "plan"
+)
+WOULD_STRAY = Refusal(
+    "would-stray", "the scheduler would most likely put it on a node that is no better", "plan"
+)
+ALREADY_PLANNED = Refusal("already-planned", "is in this plan already", "plan")
+_BY_FORECAST = (WOULD_RETURN.code, WOULD_STRAY.code)
+"""Refusals that follow from where the scheduler would most likely put the replacement."""
+
+
+class Admission:
+    """The checks of one profile, for the proposals of one plugin."""
+
+    def __init__(self, profile: Profile, view: View, state: PlanState) -> None:
+        self._profile = profile
+        self._view = view
+        self._state = state
+        self._semantics = view.semantics
+        self._weak_fit = view.semantics.weak_fit
+        self._has_earlier_rounds = state.has_earlier_rounds
+        chains = view.prepared(profile, Chains)
+        self.filters, self.all_filters = chains.filters, chains.all
+        self.admitted_here: set[Pod] = set()
+        """Pods that this plugin proposed and that leave; the draft adds them."""
+
+    # -- the verdict ----------------------------------------------------------------------------
+
+    def verdict(self, pod: Pod, onto: NodeSet | None, packing: bool) -> Verdict:
+        """Whether the pod may move now, and if not, the first reason why not."""
+        state = self._state
+        planned = state.is_admitted(pod)
+        if pod.uid in self._view.moving or (planned and not self._semantics.repeat_spends_limits):
+            return MOVING
+        if planned:
+            return self._verdict_again(pod)
+        if self._has_earlier_rounds and state.has_left_before(pod):
+            return MOVING
+        refusal = self.all_filters.refusal(pod) or (None if pod.uid else NO_UID)
+        if refusal is None and self._needs_a_node(pod):
+            refusal = self._placement_refusal(pod, onto, packing)
+        # Before limits: a pod that stayed used nothing up, so it must not stop a plugin as a
+        # limit that is reached would.
+        if self._has_earlier_rounds:
+            refusal = refusal or state.refusal_before(pod)
+        refusal = refusal or state.limits.refusal(pod) or state.budgets.refusal(pod)
+        return refused(refusal) if refusal else ADMITTED
+
+    def _verdict_again(self, pod: Pod) -> Verdict:
+        """Count a planned pod again: upstream evicts it twice; here that only uses limits up."""
+        # Upstream asks the filters before the plugin's first eviction, so they do not see that one.
+        if pod not in self.admitted_here and self.all_filters.refusal(self._state.as_planned(pod)):
+            return refused(ALREADY_PLANNED)
+        if refusal := self._state.limits.refusal(pod):
+            return refused(refusal)
+        self._state.limits.count(pod)
+        return MOVING
+
+    # -- placement ------------------------------------------------------------------------------
+
+    def _needs_a_node(self, pod: Pod) -> bool:
+        """Whether a node is looked for; a finished pod gets no replacement."""
+        return not self._weak_fit and not pod.finished
+
+    def _placement_refusal(self, pod: Pod, onto: NodeSet | None, packing: bool) -> Refusal | None:
+        """Why no node will do for the pod."""
+        projection = self._view.projection
+        takers = projection.takers(pod)
+        if not takers:
+            return NO_NODE
+        places = takers & projection.sparing(pod)
+        if not places:
+            return WOULD_BREAK
+        if onto is None or self._semantics.moves_without_gain:
+            return None
+        if not places & onto:
+            return NO_BETTER_NODE
+        if packing:
+            return None
+        likely = projection.drawn_to(pod, takers)
+        if likely == projection.residents.home(pod):
+            return WOULD_RETURN
+        better = places & onto & self._view.fleet.only(likely)
+        return None if better else WOULD_STRAY
+
+    def likely_node(self, pod: Pod, onto: NodeSet | None) -> str:
+        """Where the pod's replacement will most likely be; empty where no node is looked for."""
+        if not self._needs_a_node(pod):
+            return ""
+        projection = self._view.projection
+        places = projection.places(pod)
+        better = places if onto is None else places & onto
+        return projection.likeliest(pod, better or places)
+
+    # -- every refusal, for a pod that is asked about ---------------------------------------------
+
+    def all_refusals(
+        self, pod: Pod, first: Refusal | None, onto: NodeSet | None
+    ) -> tuple[Refusal, ...]:
+        """All that stands against the pod now, beginning with what it was refused for."""
+        if first is None or first.code == ALREADY_PLANNED.code:
+            return (first,) if first else ()
+        state = self._state
+        by_code = {refusal.code: refusal for refusal in self._filter_refusals(pod)}
+        if not pod.uid:
+            by_code[NO_UID.code] = NO_UID
+        placement = None
+        if self._needs_a_node(pod):
+            # A refusal by forecast is listed only if it is what the pod was refused for.
+            placement = self._placement_refusal(pod, onto, packing=first.code not in _BY_FORECAST)
+        if placement and NO_NODE.code not in by_code:
+            better = onto if placement.code == NO_BETTER_NODE.code else None
+            nodes = self._view.fleet.everyone if better is None else better
+            by_code[placement.code] = add_diagnosis(placement, pod, self._view, nodes)
+        by_code |= {refusal.code: refusal for refusal in state.limits.refusals(pod)}
+        if budget_refusal := state.budgets.refusal(pod):
+            by_code[budget_refusal.code] = budget_refusal
+        return (by_code.pop(first.code, first), *by_code.values())
+
+    def _filter_refusals(self, pod: Pod) -> Iterator[Refusal]:
+        """What each filter has against the pod: all of it where the filter lists that."""
+        profile = self._profile
+        chain = (*profile.filters, *profile.pre_eviction_filters)
+        for instance, asked in zip(chain, self.all_filters.asked, strict=True):
+            try:
+                listed = list(instance.all_refusals(self._view, pod))
+            except Exception:
+                listed = []  # the filter's own answer, or its failure, has to do
+            first = first_refusal([asked], pod)
+            if first is not None and not any(refusal.code == first.code for refusal in listed):
+                listed.insert(0, first)
+            for refusal in listed:
+                yield refusal if refusal.by else structs.replace(refusal, by=instance.name)
+
+
+# -- the sentence of a placement refusal ----------------------------------------------------------
+
+_SENTENCES = {
+    WOULD_BREAK.code: "no node of {count} takes it without harm to others: {grounds}",
+    NO_BETTER_NODE.code: "none of the {count} nodes that would be better takes it: {grounds}",
+}
+_SENTENCE = "no node of {count} takes it: {grounds}"
+
+
+def add_diagnosis(refusal: Refusal, pod: Pod, view: View, among: NodeSet) -> Refusal:
+    """The refusal with what rules out each node of the set, the pod's own node left out."""
+    checks: NodeChecks = view.upstream_fit if view.semantics.weak_fit else view.projection
+    diagnosis = diagnose(pod, view.fleet, checks, among)
+    if not diagnosis.rejections:
+        return refusal
+    sentence = _SENTENCES.get(refusal.code, _SENTENCE)
+    return structs.replace(refusal, says=sentence, facts=refusal.facts | _facts(diagnosis))
+
+
+def _facts(diagnosis: Diagnosis) -> dict[str, object]:
+    rejections = diagnosis.rejections
+    return {
+        "count": diagnosis.asked.bit_count(),
+        "grounds": ", ".join(f"{it.nodes.bit_count()} {it.says}" for it in rejections),
+        "ruled_out": rejections,
+        "short": diagnosis.shortages[:1],
+    }

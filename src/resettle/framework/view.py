@@ -1,0 +1,173 @@
+"""What plugins and filters read: the cluster as one policy sees it while one plan is drawn.
+
+    snapshot               the cluster, frozen
+    semantics              how the policy makes decisions: as upstream does, or improved
+    nodes, in_scope        the nodes that the policy works on
+    projection             the cluster once the plan so far is carried out
+    upstream_fit           which nodes take a pod by the rules of kubernetes-sigs/descheduler
+    prepared               answers that a plugin works out once for each plan
+    pods_selected_by       the pods that `namespaces` and `labelSelector` of a plugin select
+
+The projection is the only part that changes while the plan grows, and only the state of the plan
+(`plan_state`) writes to it. What plugins read most of the snapshot is at hand here as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+from resettle.model.fit import Fit
+from resettle.model.fleet import NodeSet
+from resettle.model.node import Node
+from resettle.model.outlook import Outlook
+from resettle.model.pod import Pod, Template
+from resettle.model.population import Same
+from resettle.model.selector import EVERYTHING, Selector
+from resettle.model.semantics import PARITY, Semantics
+from resettle.model.snapshot import Snapshot
+from resettle.policy.args import SelectingArgs
+
+A = TypeVar("A")
+P = TypeVar("P")
+
+
+class View:
+    """A snapshot, the policy's way to read it, and what follows from both during one plan."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        semantics: Semantics = PARITY,
+        node_selector: Selector = EVERYTHING,
+    ) -> None:
+        self.snapshot = snapshot
+        self.semantics = semantics
+        self.node_selector = node_selector
+        # Plugins read these for every pod: an attribute costs less than a property that delegates.
+        self.taken_at = snapshot.taken_at
+        self.fleet = snapshot.fleet
+        self.population = snapshot.population
+        self.namespaces = snapshot.namespaces
+        self.priority_classes = snapshot.priority_classes
+        self.budgets = snapshot.budgets
+        self.claims = snapshot.claims
+        self.volumes = snapshot.volumes
+        self.attach_limits = snapshot.attach_limits
+        self.others = snapshot.others
+        self.history = snapshot.history
+        self.moving = snapshot.moving
+        self.usage = snapshot.usage
+        self.pod = snapshot.pod
+        self.pods_on = snapshot.pods_on
+        self.active_on = snapshot.active_on
+        self.active_of = snapshot.active_of
+        self.requested = snapshot.requested
+        self.budgets_of = snapshot.budgets_of
+        self._prepared: dict[tuple[Same, object], Any] = {}
+
+    # -- nodes in scope -------------------------------------------------------------------------
+
+    @cached_property
+    def in_scope(self) -> NodeSet:
+        """Ready nodes that the policy's node selector selects: those a cycle works on."""
+        return self.fleet.ready & self.fleet.selected(self.node_selector)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes in scope, in order."""
+        return tuple(self.fleet.members(self.in_scope))
+
+    @cached_property
+    def names_in_scope(self) -> frozenset[str]:
+        """Names of the nodes in scope."""
+        return frozenset(node.name for node in self.nodes)
+
+    # -- pods -----------------------------------------------------------------------------------
+
+    @cached_property
+    def pods(self) -> tuple[Pod, ...]:
+        """All pods, in canonical order."""
+        return self.snapshot.pods
+
+    @cached_property
+    def replicas(self) -> Mapping[str, int]:
+        """Pods of each owner, by the owner's uid, in any phase and place."""
+        return self.snapshot.replicas
+
+    def in_turn(self, pods: Iterable[Pod]) -> Iterator[tuple[Node, list[Pod]]]:
+        """Each node in scope that has some of these pods, with them in canonical order."""
+        by_node: dict[str, list[Pod]] = {}
+        for pod in pods:
+            by_node.setdefault(pod.node, []).append(pod)
+        in_scope = self.names_in_scope
+        for name in sorted(name for name in by_node if name in in_scope):
+            on_node = by_node[name]
+            if len(on_node) > 1:
+                wanted = set(on_node)
+                on_node = [pod for pod in self.population.on(name) if pod in wanted]
+            yield self.fleet.nodes[self.fleet.position[name]], on_node
+
+    def templates_selected_by(self, args: SelectingArgs) -> SelectedTemplates:
+        """The templates that the arguments' `namespaces` and `labelSelector` select."""
+        return self.prepared(args, SelectedTemplates)
+
+    def pods_selected_by(self, args: SelectingArgs, pods: Iterable[Pod] | None = None) -> list[Pod]:
+        """Those of the pods, by default all on nodes in scope, that the arguments select."""
+        selected = self.prepared(args, SelectedTemplates)
+        if pods is None:
+            pods = (pod for node in self.nodes for pod in self.pods_on(node))
+        return [pod for pod in pods if pod.template in selected]
+
+    def active_of_selected(self, args: SelectingArgs, template: Template) -> list[Pod]:
+        """The active pods of the template if the arguments select it, else none."""
+        return self.active_of(template) if template in self.templates_selected_by(args) else []
+
+    # -- placement ------------------------------------------------------------------------------
+
+    @cached_property
+    def upstream_fit(self) -> Fit:
+        """Which nodes take a pod by the rules of kubernetes-sigs/descheduler (`NodeFit`)."""
+        return Fit(self.snapshot)
+
+    @cached_property
+    def projection(self) -> Outlook:
+        """The cluster as it will be once the plan so far is carried out."""
+        return Outlook(self.snapshot, moves_take_no_place=self.semantics.moves_take_no_place)
+
+    # -- what plugins work out once -------------------------------------------------------------
+
+    def prepared(self, args: A, make: Callable[[A, View], P]) -> P:
+        """`make(args, view)`, worked out once for these arguments and this view."""
+        key = (Same(args), make)
+        answer: P | None = self._prepared.get(key)
+        if answer is None:
+            answer = self._prepared[key] = make(args, self)
+        return answer
+
+    def release(self) -> None:
+        """Drop the prepared answers, which may refer back to the view.
+
+        Without these reference cycles a view, and its snapshot, are freed as soon as nothing refers
+        to them, and a daemon does not wait for the garbage collector to look at every pod.
+        """
+        self._prepared.clear()
+
+
+class SelectedTemplates:
+    """The templates that the arguments of one plugin select; each is judged once."""
+
+    def __init__(self, args: SelectingArgs, view: View) -> None:
+        self._namespaces = args.namespaces
+        selector = args.label_selector
+        self._selector = (selector.compiled() if selector else None) or EVERYTHING
+        self._known: dict[Template, bool] = {}
+
+    def __contains__(self, template: Template) -> bool:
+        known = self._known.get(template)
+        if known is None:
+            known = self._known[template] = (
+                self._namespaces is None or self._namespaces.admits(template.namespace)
+            ) and self._selector.matches(template.labels)
+        return known
