@@ -12,8 +12,9 @@ from resettle.cli.times import named_time
 from resettle.errors import InputError
 from resettle.framework.aftermath import NOTHING_YET, Aftermath
 from resettle.framework.descheduler import Descheduler, assembled
-from resettle.framework.plugin import Kind, Plugin
+from resettle.framework.plugin import Plugin
 from resettle.framework.registry import default_registry
+from resettle.model.kinds import Kind
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.record.book import Book, Recorded

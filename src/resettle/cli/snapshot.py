@@ -15,9 +15,10 @@ from resettle.texts import read_text, shown_name
 
 if TYPE_CHECKING:
     from resettle.cluster.access import Access
-    from resettle.cluster.capture import Captured, Listed
+    from resettle.cluster.capture import Captured
     from resettle.cluster.hashing import Digests
     from resettle.framework.descheduler import Descheduler
+    from resettle.model.kinds import Kind
     from resettle.model.readings import Measured
 
 DEFAULT_FILE = "cluster.json.gz"
@@ -150,10 +151,10 @@ def _planner(policy_file: str | None) -> Descheduler | None:
     return assembled(policy, plugins)
 
 
-def _kinds(planner: Descheduler | None) -> list[Listed]:
+def _kinds(planner: Descheduler | None) -> list[Kind]:
     """What to list: all that is known, or what the policy reads."""
-    from resettle.cluster.capture import kinds_to_list
     from resettle.framework.registry import default_registry
+    from resettle.model.kinds import kinds_to_list
 
     brought = [kind for plugin in default_registry().values() for kind in plugin.kinds]
     return kinds_to_list(brought, planner.reads if planner else None)

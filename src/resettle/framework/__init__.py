@@ -13,12 +13,13 @@ from resettle.framework.draft import Draft
 from resettle.framework.knob import Knob, Reach
 from resettle.framework.mover import Ending, Hands, Mover, Options, Outcome, Reply
 from resettle.framework.plan import Move, Note, Plan, PluginRun, Proposal, Spent
-from resettle.framework.plugin import Deed, Kind, Plugin, PreparedGuard
+from resettle.framework.plugin import Deed, Plugin, PreparedGuard
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.selection import selected
 from resettle.framework.survey import Survey, surveyed
 from resettle.framework.verdict import Band, Limit, Refusal, Stopped, Unwanted, Verdict
+from resettle.model.kinds import Kind
 from resettle.policy.args import (
     Args,
     Duration,

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from resettle.framework.knob import Knob
     from resettle.framework.mover import MakeMover
     from resettle.framework.verdict import Band, Refusal, Stopped, Unwanted
+    from resettle.model.kinds import Kind
     from resettle.model.node import Node
     from resettle.model.pod import Pod, Template
     from resettle.model.readings import Question
@@ -93,15 +94,6 @@ class PreparedGuard:
             return partial(self._lets_go, snapshot.prepared(args, self._make))
         except Exception:
             return None
-
-
-class Kind(Struct, frozen=True):
-    """A kind of object a plugin reads that resettle itself does not know."""
-
-    name: str
-    struct: type[Struct]
-    path: str = ""
-    """Where an API server lists it, such as `/apis/example.com/v1/widgets`."""
 
 
 class Deed(Struct, frozen=True):

@@ -21,6 +21,7 @@ from resettle.model.pod import (
     CRITICAL_PRIORITY,
     EVICT,
     PREFER_NO_EVICTION,
+    SPELLINGS_OF_NO,
     Demand,
     Pod,
     Template,
@@ -34,7 +35,6 @@ from resettle.plugins.evictor_args import Args, in_effect, too_high
 from resettle.plugins.evictor_knobs import InForce, turnable
 from resettle.policy.problem import Problem
 
-SPELLINGS_OF_NO = ("false", "no", "0")
 BUILT_IN_PRIORITIES = {
     "system-cluster-critical": CRITICAL_PRIORITY,
     "system-node-critical": CRITICAL_PRIORITY + 1000,

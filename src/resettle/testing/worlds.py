@@ -12,8 +12,9 @@ from msgspec import structs
 from resettle.cluster.dump import Dump
 from resettle.framework.descheduler import assembled
 from resettle.framework.plan import Plan
-from resettle.framework.plugin import Kind, Plugin
+from resettle.framework.plugin import Plugin
 from resettle.framework.registry import Registry, default_registry
+from resettle.model.kinds import Kind
 from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
