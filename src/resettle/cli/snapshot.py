@@ -92,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     from resettle.cluster.api import Api
     from resettle.cluster.capture import capture
     from resettle.cluster.kubeconfig import find_access
+    from resettle.model.kinds import KINDS
 
     planner = _planner(arguments.policy)
     kinds = _kinds(planner)
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         progress.clear()
         api.close()
-    left_out = [kind.plural for kind in kinds if digests and not kind.own]
+    left_out = [kind.plural for kind in kinds if digests and kind.name not in KINDS]
     if left_out:
         print(
             f"note: plugins read {', '.join(left_out)}, whose names cannot be hashed; left out",

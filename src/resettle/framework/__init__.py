@@ -32,6 +32,7 @@ from resettle.policy.args import (
     sound_selector,
 )
 from resettle.policy.document import Limits, Policy
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.load import load_policy
 from resettle.policy.problem import Problem, did_you_mean
 
@@ -45,6 +46,7 @@ __all__ = [
     "Draft",
     "Duration",
     "Ending",
+    "ExtensionPoint",
     "Hands",
     "InputError",
     "Instance",

@@ -25,6 +25,7 @@ from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
+from resettle.policy.known import ExtensionPoint
 
 NO_UID = Refusal("no-uid", "has no uid, so that it could not be told from a namesake", "plan")
 NO_NODE = Refusal("no-node-fits", "no node would take it", "plan")
@@ -188,7 +189,7 @@ class Draft:
         """Keeps a value for this plugin's next cycle; plain, as JSON has it, or no record can."""
         self.memory = value
 
-    def run(self, point: str, stopped: Stopped | None, error: str = "") -> PluginRun:
+    def run(self, point: ExtensionPoint, stopped: Stopped | None, error: str = "") -> PluginRun:
         """The account of this plugin's turn."""
         return PluginRun(
             profile=self._profile.name,
@@ -322,11 +323,11 @@ class Draft:
     def _sorted(
         self,
         pods: Iterable[Pod],
-        keys: tuple[Instance, ...],
+        sorters: tuple[Instance, ...],
         default: Callable[[Pod], Any] | None,
     ) -> list[Pod]:
         in_order = list(pods) if default is None else sorted(pods, key=default)
-        if keys:
-            snapshot = self._snapshot
-            in_order.sort(key=lambda pod: [key.key(snapshot, pod) for key in keys])
+        if sorters:
+            sort_keys = [instance.sort_key(self._snapshot) for instance in sorters]
+            in_order.sort(key=lambda pod: [sort_key(pod) for sort_key in sort_keys])
         return in_order

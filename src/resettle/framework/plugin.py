@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from resettle.policy.args import Args
-from resettle.policy.known import POINTS
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.problem import Problem
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ SortKey = Callable[[Any, "Snapshot", "Pod"], Any]
 Overlooks = Callable[[Any, "Snapshot", "Pod"], "Unwanted | None"]
 BandOf = Callable[[Any, "Snapshot", "Node"], "Band | None"]
 NearMisses = Callable[[Any, "Snapshot"], "Iterator[str]"]
-Refusals = Callable[[Any, "Snapshot", "Pod", str], "Iterator[Refusal]"]
+Refusals = Callable[[Any, "Snapshot", "Pod", ExtensionPoint], "Iterator[Refusal]"]
 Knobs = Callable[[Any, "Snapshot", "Pod"], "Iterator[Knob]"]
 
 
@@ -171,6 +171,11 @@ class Plugin(Struct, frozen=True, kw_only=True):
     """Settings of the guard that could be turned so that it refuses the pod no longer."""
 
     @property
-    def points(self) -> frozenset[str]:
+    def points(self) -> frozenset[ExtensionPoint]:
         """The extension points this plugin may be listed under."""
-        return frozenset(point for point in POINTS if getattr(self, point) is not None)
+        return frozenset(point for point in ExtensionPoint if self.function(point) is not None)
+
+    def function(self, point: ExtensionPoint) -> Callable[..., Any] | None:
+        """What the plugin does at an extension point; None if it does not serve it."""
+        function: Callable[..., Any] | None = getattr(self, point)
+        return function

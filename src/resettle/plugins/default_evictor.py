@@ -33,6 +33,7 @@ from resettle.model.snapshot import Snapshot
 from resettle.model.spans import as_duration
 from resettle.plugins.evictor_args import Args, in_effect, too_high
 from resettle.plugins.evictor_knobs import InForce, turnable
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.problem import Problem
 
 BUILT_IN_PRIORITIES = {
@@ -163,12 +164,12 @@ class Rules:
             self._snapshot.semantics.weak_fit and self._fits_in_plenty(template)
         )
 
-    def grounds(self, pod: Pod, point: str) -> Iterator[Refusal]:
+    def grounds(self, pod: Pod, point: ExtensionPoint) -> Iterator[Refusal]:
         """All that stands against the pod at one of the two points, in the order it is asked."""
-        first = self.filter(pod) if point == "filter" else self.pre_eviction(pod)
+        first = self.filter(pod) if point == ExtensionPoint.FILTER else self.pre_eviction(pod)
         if first is None:
             return
-        if point != "filter":
+        if point != ExtensionPoint.FILTER:
             if first is NO_NODE_FITS:
                 yield in_full(NO_NODE_FITS, pod, self._snapshot, self._fit_nodes)
             if self._namespace_left_out(pod):
@@ -339,7 +340,7 @@ NAMESPACE_NOT_SELECTED = _protects(
 )
 
 
-def refusals(args: Args, snapshot: Snapshot, pod: Pod, point: str) -> Iterator[Refusal]:
+def refusals(args: Args, snapshot: Snapshot, pod: Pod, point: ExtensionPoint) -> Iterator[Refusal]:
     """All grounds of one of the two points."""
     return snapshot.prepared(args, Rules).grounds(pod, point)
 

@@ -45,7 +45,5 @@ class Models:
 
     def snapshot(self, seen: Sight) -> Snapshot:
         """The cluster as a planner would be given it."""
-        return Snapshot.of(
-            taken_at=seen.now,
-            **{kind.field: self.all(name, seen) for name, kind in KINDS.items()},
-        )
+        objects: dict[str, Any] = {kind.field: self.all(name, seen) for name, kind in KINDS.items()}
+        return Snapshot.of(taken_at=seen.now, **objects)
