@@ -39,6 +39,7 @@ from bench.templates import (
     token_volume,
     tolerates,
 )
+from resettle.model.kinds import KINDS
 
 DAEMON_SETS = 6
 LARGE_WORKLOADS = 10
@@ -46,16 +47,7 @@ NODES_PER_TEAM = 5
 NODE_CPU = 16_000
 NODE_PODS = 110
 DISKS = "disks.csi.example"
-LISTS = {
-    "Node": "v1",
-    "Pod": "v1",
-    "Namespace": "v1",
-    "PersistentVolumeClaim": "v1",
-    "PersistentVolume": "v1",
-    "CSINode": "storage.k8s.io/v1",
-    "PodDisruptionBudget": "policy/v1",
-    "PriorityClass": "scheduling.k8s.io/v1",
-}
+LISTS = {name: kind.api_version for name, kind in KINDS.items()}
 """The kinds of a generated cluster, and their API versions."""
 
 

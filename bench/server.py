@@ -29,6 +29,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from bench.churn import replaced
 from bench.generate import LISTS, Generator, add_shape_arguments, compact, shape_of
+from resettle.model.kinds import KINDS
 
 VERSION = "1000"
 """The resource version of every list; what watches are told comes after it."""
@@ -37,16 +38,7 @@ BOOKMARK_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 HOLD_SECONDS = 1800.0
 
-PATHS = {
-    "/api/v1/nodes": "Node",
-    "/api/v1/pods": "Pod",
-    "/api/v1/namespaces": "Namespace",
-    "/api/v1/persistentvolumeclaims": "PersistentVolumeClaim",
-    "/api/v1/persistentvolumes": "PersistentVolume",
-    "/apis/storage.k8s.io/v1/csinodes": "CSINode",
-    "/apis/policy/v1/poddisruptionbudgets": "PodDisruptionBudget",
-    "/apis/scheduling.k8s.io/v1/priorityclasses": "PriorityClass",
-}
+PATHS = {kind.path: name for name, kind in KINDS.items()}
 LAST_TO_SYNC = "PriorityClass"
 """The list that is held back from a client which should fill its caches before it begins."""
 
@@ -193,7 +185,7 @@ def _resources(group_version: str) -> dict[str, Any]:
             "name": path.rpartition("/")[2],
             "singularName": kind.lower(),
             "kind": kind,
-            "namespaced": kind not in ("Node", "Namespace", "PriorityClass"),
+            "namespaced": KINDS[kind].namespaced,
             "verbs": ["get", "list", "watch"],
         }
         for path, kind in PATHS.items()

@@ -28,9 +28,9 @@ from bench.report import table, within_markers
 from bench.run import DOCS, policy_text, repeatable, setting
 from bench.serving import Serving, ask
 from bench.steady import AT
-from resettle.cluster.api import list_cluster
 from resettle.cluster.cache import Cache
 from resettle.cluster.client import Client
+from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.framework import Descheduler, assembled, default_registry, load_policy
 

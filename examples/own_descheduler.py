@@ -15,6 +15,7 @@ from resettle.framework import (
     Args,
     Descheduler,
     Draft,
+    ExtensionPoint,
     Instance,
     Limits,
     Plan,
@@ -61,7 +62,7 @@ PLUGINS = Registry([default_registry()["DefaultEvictor"], LEAVE_CORDONED])
 def instance(name: str, point: str, **args: Any) -> Instance:
     """A plugin at an extension point, its arguments spelled as in a policy."""
     plugin = PLUGINS[name]
-    return Instance(plugin, convert(args, plugin.args), point)
+    return Instance(plugin, convert(args, plugin.args), ExtensionPoint(point))
 
 
 GUARDED_BY = {"minReplicas": 2, "nodeFit": True}

@@ -13,7 +13,7 @@ import pytest
 
 from bench.generate import LISTS, Generator, Shape
 from bench.server import PATHS, Cluster, Server
-from resettle.cluster.api import list_cluster
+from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import Access
 from resettle.testing import NOW
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from resettle.cluster.api import PATHS
+from resettle.model.kinds import KINDS
 from resettle.testing import PocketServer
 
 from .command import (
@@ -121,12 +121,12 @@ def test_other_commands_read_a_capture_as_well(
     [
         pytest.param(
             (),
-            {*PATHS.values(), "/apis/metrics.k8s.io/v1beta1/nodes"},
+            {*(kind.path for kind in KINDS.values()), "/apis/metrics.k8s.io/v1beta1/nodes"},
             id="all that is known, and the metrics API if it is there",
         ),
         pytest.param(
             ("--policy", str(POLICY)),
-            {PATHS[kind] for kind in ("Node", "Pod", "PodDisruptionBudget")},
+            {KINDS[kind].path for kind in ("Node", "Pod", "PodDisruptionBudget")},
             id="what a policy reads",
         ),
     ],

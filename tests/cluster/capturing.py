@@ -10,10 +10,11 @@ from typing import Any
 
 from resettle.cluster.access import Access
 from resettle.cluster.api import Api
-from resettle.cluster.capture import Captured, capture, kinds_to_list
+from resettle.cluster.capture import Captured, capture
 from resettle.cluster.dump import Dump
 from resettle.cluster.hashing import Digests
 from resettle.framework import Kind
+from resettle.model.kinds import kinds_to_list
 from resettle.model.snapshot import Snapshot
 from resettle.testing import NOW, PocketServer
 from resettle.testing.objects import Object

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from resettle.cluster.api import PATHS
+from resettle.model.kinds import KINDS
 from resettle.testing import Fault, PocketServer
 
 PATIENCE_SECONDS = 10
@@ -20,8 +20,8 @@ def in_pages(size: int) -> Fault:
 
 def struck(kind: str, *, page: int = 1, **fault: Any) -> list[Fault]:
     """What goes wrong with this page of the kind's list; those before it hold two items each."""
-    before = [Fault(path=PATHS[kind], largest_page=2) for _ in range(1, page)]
-    return [*before, Fault(path=PATHS[kind], **fault)]
+    before = [Fault(path=KINDS[kind].path, largest_page=2) for _ in range(1, page)]
+    return [*before, Fault(path=KINDS[kind].path, **fault)]
 
 
 def paths_of(pocket: PocketServer) -> list[str]:

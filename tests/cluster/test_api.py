@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from resettle.cluster.api import PATHS, Api, list_cluster
+from resettle.cluster.api import Api
+from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import Access, read_kubeconfig
 from resettle.errors import InputError
 from resettle.framework import Kind, default_registry, load_policy
 from resettle.framework.descheduler import assembled
+from resettle.model.kinds import KINDS
 from resettle.model.pod import CONDITIONS
 from resettle.testing import NOW, Fault, PocketServer, budget, definition, node, pod
 
@@ -81,7 +83,7 @@ def test_pages_are_followed_to_the_end(count: int, page: int, continued: list[bo
         snapshot = listed(pocket)
 
     assert sorted(it.name for it in snapshot.pods) == [f"web-{i}" for i in range(count)]
-    of_pods = [it for it in pocket.asked if it.path == PATHS["Pod"]]
+    of_pods = [it for it in pocket.asked if it.path == KINDS["Pod"].path]
     assert ["continue" in it.query for it in of_pods] == continued
     assert {it.query["limit"] for it in of_pods} == {"500"}
 
@@ -98,7 +100,7 @@ def test_a_token_is_sent_back_as_it_was_meant(written: str, token: str) -> None:
     first, last = (json.dumps(pod(name)).encode() for name in ("web-0", "web-1"))
     head = b'{"kind": "PodList", "metadata": {"continue": "%s"}, ' % written.encode()
     bodies = (head + b'"items": [%s]}' % first, b'{"metadata": {}, "items": [%s]}' % last)
-    faults = [Fault(path=PATHS["Pod"], body=body) for body in bodies]
+    faults = [Fault(path=KINDS["Pod"].path, body=body) for body in bodies]
 
     with PocketServer(faults=faults) as pocket:
         snapshot = listed(pocket)
@@ -131,7 +133,7 @@ def test_the_next_page_is_on_its_way_before_this_one_is_handed_out() -> None:
     with PocketServer(pods(3), faults=[in_pages(2)]) as pocket:
         api = Api(Access(server=pocket.url))
         try:
-            pages = api.pages(PATHS["Pod"], "pods")
+            pages = api.pages(KINDS["Pod"].path, "pods")
             assert pocket.asked == []
             first = next(pages)
             assert continued(pocket)
@@ -147,7 +149,7 @@ def test_the_next_page_is_on_its_way_before_this_one_is_decoded() -> None:
 
     @contextmanager
     def phase(name: str) -> Iterator[None]:
-        if name == "decode" and paths_of(pocket)[-1] == PATHS["Pod"]:
+        if name == "decode" and paths_of(pocket)[-1] == KINDS["Pod"].path:
             told.append((name, continued(pocket)))
         yield
 
@@ -282,7 +284,7 @@ def test_a_server_shows_its_certificate_and_asks_for_ours(
 
     assert len(snapshot.pods) == 3
     (first, *_) = pocket.asked
-    assert (first.path, first.query, first.token) == (PATHS["Node"], {"limit": "500"}, "")
+    assert (first.path, first.query, first.token) == (KINDS["Node"].path, {"limit": "500"}, "")
 
 
 # -- the same plan -------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from resettle.cluster.api import Expired, list_cluster
+from resettle.cluster.api import Expired
+from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import Access, read_kubeconfig
 from resettle.errors import (
     ClusterError,

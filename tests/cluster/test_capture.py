@@ -16,12 +16,11 @@ from msgspec import Struct
 
 from resettle.cli.render import plan_json
 from resettle.cluster.access import Access
-from resettle.cluster.api import PATHS, list_cluster
-from resettle.cluster.capture import kinds_to_list
+from resettle.cluster.collect import list_cluster
 from resettle.cluster.kept import kept
 from resettle.errors import ClusterError, InputError, PluginError
 from resettle.framework import Kind, assembled, default_registry
-from resettle.model import wire
+from resettle.model.kinds import KINDS, kinds_to_list
 from resettle.policy.load import load_policy
 from resettle.testing import NOW, Fault, PocketServer, definition, node, pod
 from resettle.testing.objects import Object
@@ -30,7 +29,7 @@ from ..worlds import Case, cases
 from .capturing import copied
 
 THOROUGH = settings(max_examples=60, deadline=None, derandomize=True, database=None)
-EVERYTHING = frozenset(PATHS)
+EVERYTHING = frozenset(KINDS)
 
 
 # -- a plan cannot tell --------------------------------------------------------------------------
@@ -114,13 +113,13 @@ def test_what_no_plan_reads_is_left_out(more: Object, secret: str) -> None:
     assert secret not in copy.text.decode()
 
 
-@pytest.mark.parametrize("kind", wire.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("spelled_out", [False, True])
 def test_every_field_that_the_model_reads_is_kept(kind: str, spelled_out: bool) -> None:
     def names(struct: Any) -> list[str]:
         return [field.encode_name for field in msgspec.structs.fields(struct)]
 
-    assert names(kept(wire.KINDS[kind], spelled_out=spelled_out)) == names(wire.KINDS[kind])
+    assert names(kept(KINDS[kind].struct, spelled_out=spelled_out)) == names(KINDS[kind].struct)
 
 
 def test_objects_say_what_they_are_and_defaults_go_without_saying() -> None:
@@ -160,10 +159,10 @@ WIDGET = Kind("Widget", Widget, "/apis/example.com/v1/widgets")
 @pytest.mark.parametrize(
     ("kinds", "reads", "listed"),
     [
-        pytest.param((), None, sorted(PATHS), id="all that resettle knows"),
-        pytest.param((WIDGET,), None, sorted([*PATHS, "Widget"]), id="and those of plugins"),
+        pytest.param((), None, sorted(KINDS), id="all that resettle knows"),
+        pytest.param((WIDGET,), None, sorted([*KINDS, "Widget"]), id="and those of plugins"),
         pytest.param(
-            (Kind("Widget", Widget),), None, sorted(PATHS), id="unless nobody says where they are"
+            (Kind("Widget", Widget),), None, sorted(KINDS), id="unless nobody says where they are"
         ),
         pytest.param((), frozenset(), ["Node", "Pod"], id="nodes and pods always"),
         pytest.param(

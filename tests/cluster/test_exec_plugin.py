@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from resettle.cluster.api import list_cluster
+from resettle.cluster.collect import list_cluster
 from resettle.cluster.credentials import Credentials
 from resettle.cluster.exec_plugin import VERSIONS, Command, ExecPlugin
 from resettle.cluster.kubeconfig import read_kubeconfig

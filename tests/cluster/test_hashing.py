@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from resettle.cluster.api import PATHS
 from resettle.cluster.hashing import WELL_KNOWN, Digests
+from resettle.model.kinds import KINDS
 from resettle.model.pod import DELETION_COST, SOURCE
 from resettle.testing import PocketServer, claim, definition, pod
 from resettle.testing.objects import ZONE, Object
@@ -106,7 +106,7 @@ def test_no_name_is_found_in_a_hashed_capture() -> None:
         plain, hashed = copied(pocket), copied(pocket, digests=DIGESTS)
 
     assert hashed.captured.counts == plain.captured.counts
-    for kind in PATHS:
+    for kind in KINDS:
         assert "acme" in json.dumps(plain.of(kind)).lower()
     assert "acme" not in hashed.text.decode().lower()
     assert "192.0.2" not in hashed.text.decode()

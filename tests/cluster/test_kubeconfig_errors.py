@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resettle.cluster.api import list_cluster
+from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.errors import InputError, ResettleError
 

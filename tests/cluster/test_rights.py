@@ -18,6 +18,7 @@ from resettle.framework import Kind, Plugin, default_registry, load_policy
 from resettle.framework.descheduler import Descheduler, assembled
 from resettle.framework.profile import Instance, Profile
 from resettle.policy.args import Args
+from resettle.policy.known import ExtensionPoint
 from resettle.testing import Ban, PocketServer
 
 READ_ALWAYS = ["nodes", "pods", "poddisruptionbudgets.policy"]
@@ -51,7 +52,7 @@ def reading_widgets(kind: Kind) -> Descheduler:
     plugin = Plugin(
         name="W", kinds=(kind,), reads=lambda args: frozenset({"Widget"}), deschedule=nothing
     )
-    instance = Instance(plugin, Args(), "deschedule")
+    instance = Instance(plugin, Args(), ExtensionPoint.DESCHEDULE)
     return Descheduler(profiles=(Profile(name="p", deschedule=(instance,)),))
 
 

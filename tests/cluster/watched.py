@@ -11,24 +11,19 @@ from msgspec import Struct, structs
 
 from resettle.clock import Clock, SystemClock
 from resettle.cluster.access import Access
-from resettle.cluster.api import list_cluster
 from resettle.cluster.cache import Cache
 from resettle.cluster.client import Client
+from resettle.cluster.collect import list_cluster
 from resettle.framework import Kind
 from resettle.log import QUIET, Log
 from resettle.model import Snapshot
+from resettle.model.kinds import KINDS
 from resettle.model.pod import CONDITIONS
 from resettle.testing import NOW, PocketServer
 from tests.model.test_next import shape
 
 PATIENCE_SECONDS = 20
-EVERYTHING = frozenset(
-    {
-        *("Node", "Pod", "Namespace", "PriorityClass", "PodDisruptionBudget"),
-        *("PersistentVolumeClaim", "PersistentVolume", "CSINode"),
-        CONDITIONS,
-    }
-)
+EVERYTHING = frozenset({*KINDS, CONDITIONS})
 
 
 class Hurried(SystemClock):

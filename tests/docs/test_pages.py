@@ -15,8 +15,8 @@ import yaml
 
 from resettle.cli.main import parser
 from resettle.cli.render import plan_document
-from resettle.cluster.api import PATHS
 from resettle.framework.codes import NOTED, REFUSED, RULED_OUT, STOPPED, UNWANTED, Meaning
+from resettle.model.kinds import KINDS
 from resettle.testing import cluster, node, plan, pod
 from tools.plugin_pages.page import IN_TREE
 
@@ -188,6 +188,4 @@ def test_the_role_on_the_page_may_list_what_resettle_lists_and_no_more() -> None
         for verb in rule["verbs"]
     }
 
-    # `/api/v1/pods` is in the group without a name, `/apis/policy/v1/…` in `policy`.
-    listed = [path.split("/")[2:] for path in PATHS.values()]
-    assert granted == {("" if len(it) == 2 else it[0], it[-1], "list") for it in listed}
+    assert granted == {(kind.group, kind.plural, "list") for kind in KINDS.values()}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from resettle.cluster.api import list_cluster
+from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import Access
 from resettle.framework import Descheduler, assembled, default_registry
 from resettle.framework.plan import Move

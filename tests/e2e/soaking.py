@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
-from resettle.cluster.api import PATHS
+from resettle.model.kinds import KINDS
 from tools.control_plane.api import Api, Object
 
 from .diary import Line
@@ -145,7 +145,7 @@ def _agreed(run: Run, api: Api) -> dict[str, int]:
     differs = "nothing was told"
     for _ in pauses(PATIENCE_SECONDS, 0.5):
         told = _known(run)
-        fresh = {kind: digest(kind, api.items(PATHS[kind])) for kind in told}
+        fresh = {kind: digest(kind, api.items(KINDS[kind].path)) for kind in told}
         mine = {kind: line["digest"] for kind, line in told.items()}
         if mine == fresh:
             return {kind: line["objects"] for kind, line in told.items()}

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from resettle.cluster.api import list_cluster
 from resettle.cluster.cache import Cache
 from resettle.cluster.client import Client
+from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.model import Snapshot
 from resettle.testing import NOW

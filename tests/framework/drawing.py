@@ -21,6 +21,7 @@ from resettle.framework import (
 from resettle.framework.view import View
 from resettle.model.pod import Pod
 from resettle.model.semantics import PARITY, Semantics
+from resettle.policy.known import ExtensionPoint
 from resettle.testing import World
 
 EVICT = {"descheduler.alpha.kubernetes.io/evict": ""}
@@ -45,7 +46,7 @@ def keeper(*names: str, code: str = "kept", by: str = "", point: str = "filter")
 
 
 def instance(plugin: Plugin, point: str = "deschedule", **args: Any) -> Instance:
-    return Instance(plugin, plugin.args(**args), point)
+    return Instance(plugin, plugin.args(**args), ExtensionPoint(point))
 
 
 def guarding(guard: Plugin, point: str) -> Instance:

@@ -26,6 +26,7 @@ from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.framework.view import View
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
+from resettle.policy.known import ExtensionPoint
 
 Judge = Callable[[Move], Ending]
 ROUNDS = 8
@@ -115,7 +116,7 @@ def planner(document: Mapping[str, Any]) -> Descheduler:
 def questioned(plans: Descheduler) -> Descheduler:
     """The descheduler with somebody who only asks, before and after every plugin's turn."""
 
-    def among(turns: tuple[Instance, ...], point: str) -> tuple[Instance, ...]:
+    def among(turns: tuple[Instance, ...], point: ExtensionPoint) -> tuple[Instance, ...]:
         asks = Instance(CURIOUS, CURIOUS.args(), point)
         return (asks, *(it for turn in turns for it in (turn, asks)))
 
@@ -124,8 +125,8 @@ def questioned(plans: Descheduler) -> Descheduler:
         profiles=tuple(
             structs.replace(
                 profile,
-                deschedule=among(profile.deschedule, "deschedule"),
-                balance=among(profile.balance, "balance"),
+                deschedule=among(profile.deschedule, ExtensionPoint.DESCHEDULE),
+                balance=among(profile.balance, ExtensionPoint.BALANCE),
             )
             for profile in plans.profiles
         ),

@@ -24,6 +24,7 @@ from resettle.framework import (
 from resettle.framework.view import View
 from resettle.model.selector import parse_selector
 from resettle.model.semantics import IMPROVED
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.load import load_policy
 from resettle.testing import World, cluster, node, plan_policy, pod
 
@@ -50,7 +51,7 @@ def a_and_b() -> World:
 
 
 def test_a_descheduler_needs_neither_policy_nor_registry() -> None:
-    picking = Instance(PICK, PickArgs(names=("a", "b", "c")), "deschedule")
+    picking = Instance(PICK, PickArgs(names=("a", "b", "c")), ExtensionPoint.DESCHEDULE)
     bare = Descheduler(profiles=(Profile(name="mine", deschedule=(picking,)),))
     guarded = Descheduler(
         profiles=(
@@ -71,7 +72,7 @@ def test_a_descheduler_needs_neither_policy_nor_registry() -> None:
 
 
 def test_a_descheduler_in_code_selects_its_nodes() -> None:
-    picking = Instance(PICK, PickArgs(names=("a", "c")), "deschedule")
+    picking = Instance(PICK, PickArgs(names=("a", "c")), ExtensionPoint.DESCHEDULE)
     descheduler = Descheduler(
         profiles=(Profile(name="mine", deschedule=(picking,)),),
         node_selector=parse_selector("kubernetes.io/hostname=n1"),

@@ -10,6 +10,7 @@ from msgspec import convert
 from resettle.framework import Descheduler, Instance, Limits, default_registry
 from resettle.framework.codes import REASONS
 from resettle.framework.limits import share
+from resettle.policy.known import ExtensionPoint
 from resettle.testing import World, cluster, node, plan, pod, spread
 
 from .drawing import EVICTOR, drawn, guarded_by, proposing, verdicts, words
@@ -263,7 +264,7 @@ def test_where_pods_go_node_by_node_one_refusal_is_enough(
     plugin = REGISTRY[name]
     point = "deschedule" if plugin.deschedule else "balance"
     read = convert(args, plugin.args)
-    turns: dict[str, Any] = {point: (Instance(plugin, read, point),)}
+    turns: dict[str, Any] = {point: (Instance(plugin, read, ExtensionPoint(point)),)}
     descheduler = Descheduler(
         profiles=(guarded_by(EVICTOR, **turns),), limits=Limits(percent_of_nodes=1)
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from resettle.policy.args import Args, Duration, Int32, Namespaces, SelectingArgs, Unsigned
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.ours import Ours
 from resettle.policy.problem import Problem
 
@@ -17,7 +18,7 @@ Percent = Annotated[float, Meta(ge=0, le=100, description="a percentage")]
 class FakePlugin(Struct, frozen=True):
     name: str
     args: type[Args]
-    points: frozenset[str]
+    points: frozenset[ExtensionPoint]
 
 
 class PriorityThreshold(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -124,7 +125,7 @@ class SortArgs(Args, frozen=True, kw_only=True):
 
 
 def _plugin(name: str, args: type[Args], *points: str) -> tuple[str, FakePlugin]:
-    return name, FakePlugin(name, args, frozenset(points))
+    return name, FakePlugin(name, args, frozenset(map(ExtensionPoint, points)))
 
 
 PLUGINS = dict(

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from resettle.policy.args import Args, Unsigned
 from resettle.policy.convert import written
 from resettle.policy.document import IMPROVED
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.load import read_policy
 from resettle.policy.schema import json_schema
 
@@ -21,7 +22,7 @@ class PacedArgs(Args, frozen=True, kw_only=True):
     seconds_between: Unsigned = 0
 
 
-EVICT = frozenset({"evict"})
+EVICT = frozenset({ExtensionPoint.EVICT})
 MOVERS = {
     **PLUGINS,
     "EvictionAPI": FakePlugin("EvictionAPI", Args, EVICT),
@@ -41,7 +42,7 @@ def policy(chosen: str, head: str = IMPROVED_HEAD) -> str:
 
 def mover_of(text: str) -> tuple[str, ...]:
     (profile,) = load(text, MOVERS).profiles
-    return profile.enabled["evict"]
+    return profile.enabled[ExtensionPoint.EVICT]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from resettle.errors import PolicyError
 from resettle.framework import default_registry
 from resettle.policy.document import Policy
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.load import load_policy
 
 from .reading import HEAD, IMPROVED_HEAD, OLD_HEAD, errors, told
@@ -35,7 +36,7 @@ def forgiven(text: str) -> Policy:
 
 def at_work(policy: Policy) -> list[tuple[str, ...]]:
     """What each profile deschedules with."""
-    return [profile.enabled["deschedule"] for profile in policy.profiles]
+    return [profile.enabled[ExtensionPoint.DESCHEDULE] for profile in policy.profiles]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from resettle.errors import PolicyError
 from resettle.model.selector import EVERYTHING, parse_selector
 from resettle.policy.document import Limits, MetricsProvider, Prometheus
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.load import load_policy
 
 from .fakes import PLUGINS, EvictorArgs, LifeArgs, LowArgs
@@ -163,7 +164,9 @@ def test_json_is_read_as_well() -> None:
     )
 
     assert load(text).limits.total == 3
-    assert load(text.encode()).profiles[0].enabled["deschedule"] == ("RemoveFailedPods",)
+    assert load(text.encode()).profiles[0].enabled[ExtensionPoint.DESCHEDULE] == (
+        "RemoveFailedPods",
+    )
 
 
 @pytest.mark.parametrize(

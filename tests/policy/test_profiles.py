@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from resettle.policy.known import ExtensionPoint
+
 from .fakes import PLUGINS, EvictorArgs, FailedArgs, LifeArgs, SortArgs
 from .reading import HEAD, IMPROVED_HEAD, errors, load, one_profile, profile, warnings
 
@@ -17,8 +19,8 @@ pluginConfig:
 def test_the_guard_is_put_first_where_it_is_not_listed() -> None:
     plain = profile(one_profile("plugins: {}"))
 
-    assert plain.enabled["filter"] == ("DefaultEvictor",)
-    assert plain.enabled["preevictionfilter"] == ("DefaultEvictor",)
+    assert plain.enabled[ExtensionPoint.FILTER] == ("DefaultEvictor",)
+    assert plain.enabled[ExtensionPoint.PRE_EVICTION_FILTER] == ("DefaultEvictor",)
     assert plain.args == {"DefaultEvictor": EvictorArgs()}
 
 
@@ -38,8 +40,8 @@ def test_the_guard_keeps_its_place_where_it_is_listed() -> None:
     )
     (only,) = load(text, guards).profiles
 
-    assert only.enabled["filter"] == ("Other", "DefaultEvictor")
-    assert only.enabled["preevictionfilter"] == ("DefaultEvictor", "Other")
+    assert only.enabled[ExtensionPoint.FILTER] == ("Other", "DefaultEvictor")
+    assert only.enabled[ExtensionPoint.PRE_EVICTION_FILTER] == ("DefaultEvictor", "Other")
 
 
 def test_plugins_run_in_the_order_they_are_listed() -> None:
@@ -47,7 +49,7 @@ def test_plugins_run_in_the_order_they_are_listed() -> None:
         CONFIGS + "plugins: {deschedule: {enabled: [RemoveFailedPods, PodLifeTime]}}"
     )
 
-    assert profile(text).enabled["deschedule"] == ("RemoveFailedPods", "PodLifeTime")
+    assert profile(text).enabled[ExtensionPoint.DESCHEDULE] == ("RemoveFailedPods", "PodLifeTime")
 
 
 def test_without_arguments_a_plugin_has_its_defaults() -> None:
@@ -244,8 +246,8 @@ def test_what_has_no_effect_has_none() -> None:
         one_profile("plugins: {sort: {enabled: [ByAge]}, filter: {disabled: [DefaultEvictor]}}")
     )
 
-    assert it.enabled["sort"] == ()
-    assert it.enabled["filter"] == ("DefaultEvictor",)
+    assert it.enabled[ExtensionPoint.SORT] == ()
+    assert it.enabled[ExtensionPoint.FILTER] == ("DefaultEvictor",)
 
 
 def test_of_two_configurations_the_first_counts_and_both_are_checked() -> None:
@@ -260,7 +262,7 @@ def test_of_two_configurations_the_first_counts_and_both_are_checked() -> None:
 def test_listed_twice_runs_twice() -> None:
     text = one_profile(CONFIGS + "plugins: {deschedule: {enabled: [PodLifeTime, PodLifeTime]}}")
 
-    assert profile(text).enabled["deschedule"] == ("PodLifeTime", "PodLifeTime")
+    assert profile(text).enabled[ExtensionPoint.DESCHEDULE] == ("PodLifeTime", "PodLifeTime")
 
 
 def test_a_house_without_the_guard_is_refused() -> None:
@@ -287,14 +289,14 @@ class TestImproved:
             )
         )
 
-        assert it.enabled["filter"] == ()
-        assert it.enabled["preevictionfilter"] == ("DefaultEvictor",)
-        assert it.enabled["deschedule"] == ("RemoveFailedPods",)
+        assert it.enabled[ExtensionPoint.FILTER] == ()
+        assert it.enabled[ExtensionPoint.PRE_EVICTION_FILTER] == ("DefaultEvictor",)
+        assert it.enabled[ExtensionPoint.DESCHEDULE] == ("RemoveFailedPods",)
 
     def test_sorting_works_and_needs_no_configuration(self) -> None:
         it = profile(one_profile("plugins: {sort: {enabled: [ByAge]}}", IMPROVED_HEAD))
 
-        assert it.enabled["sort"] == ("ByAge",)
+        assert it.enabled[ExtensionPoint.SORT] == ("ByAge",)
         assert it.args["ByAge"] == SortArgs()
 
     @pytest.mark.parametrize(

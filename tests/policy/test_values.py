@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from resettle.policy.args import Args, Duration, Int32
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.scalars import bare_meaning
 
 from .fakes import PLUGINS, FakePlugin
@@ -71,7 +72,7 @@ class ManyArgs(Args, frozen=True, kw_only=True):
     free: Any = None
 
 
-MANY = {**PLUGINS, "Many": FakePlugin("Many", ManyArgs, frozenset({"deschedule"}))}
+MANY = {**PLUGINS, "Many": FakePlugin("Many", ManyArgs, frozenset({ExtensionPoint.DESCHEDULE}))}
 
 
 @pytest.mark.parametrize(

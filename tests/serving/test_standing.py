@@ -12,6 +12,7 @@ from resettle.framework import Plan, PluginRun, Survey
 from resettle.plugins.high_node_utilization import PLUGIN as HIGH
 from resettle.plugins.low_node_load import PLUGIN as LOAD
 from resettle.plugins.low_node_utilization import PLUGIN as LOW
+from resettle.policy.known import ExtensionPoint
 from resettle.serving.meters import Meters
 from resettle.serving.standing import Standing
 from resettle.testing import World, cluster, node, node_metrics, plan, pod, query_answer
@@ -57,7 +58,8 @@ def survey(**bands: str) -> Survey:
 
 
 def run(*surveys: Survey, plugin: str = "LowNodeUtilization", profile: str = "p") -> PluginRun:
-    return PluginRun(profile=profile, plugin=plugin, point="balance", surveys=surveys)
+    point = ExtensionPoint.BALANCE
+    return PluginRun(profile=profile, plugin=plugin, point=point, surveys=surveys)
 
 
 # -- what plugins find ----------------------------------------------------------------------------

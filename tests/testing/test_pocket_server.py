@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from resettle.cluster.api import list_cluster
+from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.model.pod import CONDITIONS
 from resettle.testing import (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from resettle.framework.plugin import Plugin
 from resettle.framework.registry import GROUP
-from resettle.policy.known import POINTS
+from resettle.policy.known import ExtensionPoint
 from tools.plugin_pages.arguments import arguments
 from tools.plugin_pages.examples import EXAMPLES
 from tools.plugin_pages.worked import worked
@@ -81,13 +81,13 @@ def summary(name: str) -> str:
         said = said.removeprefix(f"{name}: ")
     else:
         plugin = IN_TREE[name]
-        said = next(getattr(plugin, it) for it in POINTS if it in plugin.points).__doc__ or ""
+        said = next(filter(None, map(plugin.function, ExtensionPoint))).__doc__ or ""
     first = " ".join(said.split("\n\n")[0].split())
     return first[0].upper() + first[1:]
 
 
 def _listed(words: Iterable[str]) -> str:
-    return ", ".join(f"`{point}`" for point in POINTS if point in words)
+    return ", ".join(f"`{point}`" for point in ExtensionPoint if point in words)
 
 
 def _arguments(plugin: Plugin) -> str:

@@ -16,7 +16,7 @@ import yaml
 
 from resettle.cli.main import run
 from resettle.cluster.kept import kept
-from resettle.model import wire
+from resettle.model.kinds import KINDS
 from resettle.testing import World, budget
 
 NOW = "2026-01-31T12:00:00Z"
@@ -95,9 +95,9 @@ def cluster_file(world: World) -> str:
 
 
 def _short(item: dict[str, Any]) -> dict[str, Any]:
-    if item["kind"] not in wire.KINDS:
+    if item["kind"] not in KINDS:
         return item  # what was measured is short enough
-    struct: Any = kept(wire.KINDS[item["kind"]], spelled_out=True)
+    struct: Any = kept(KINDS[item["kind"]].struct, spelled_out=True)
     read = msgspec.to_builtins(msgspec.convert(item, struct))
     return {"apiVersion": item["apiVersion"], "kind": item["kind"], **_without_nothing(read)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -10,13 +10,11 @@ import msgspec
 from resettle.cli.scenario import EventDocument, Scenario
 from resettle.cluster.collect import Collection
 from resettle.errors import InputError
-from resettle.framework.plugin import Kind
-from resettle.model.changes import FIELDS, Change, Changes
+from resettle.model.changes import Change, Changes
+from resettle.model.kinds import ALWAYS_READ, KINDS, Kind
 from resettle.model.snapshot import Snapshot
 from resettle.policy.problem import Path, did_you_mean
 from resettle.simulate.events import Event, owner_pods
-
-NAMESPACED = ("Pod", "PodDisruptionBudget", "PersistentVolumeClaim")
 
 
 def events_of(
@@ -42,7 +40,7 @@ class _Events:
         self._snapshot = snapshot
         self._cycles = cycles
         self._kinds = kinds
-        self._there = {kind: set(_names(snapshot, kind)) for kind in FIELDS}
+        self._there = {kind: set(_names(snapshot, kind)) for kind in KINDS}
 
     def event(self, written: EventDocument, index: int) -> Event:
         path = ("events", index)
@@ -52,13 +50,8 @@ class _Events:
         came = self._applied(written, path)
         gone = self._deleted(written, path)
         changes: dict[str, Any] = {
-            field: Change(
-                tuple(getattr(came, field).values())
-                if kind not in ("Node", "Pod")
-                else tuple(came.fleet if kind == "Node" else came.pods),
-                frozenset(gone.get(kind, ())),
-            )
-            for kind, field in FIELDS.items()
+            kind.field: Change(tuple(_objects(came, kind.name)), frozenset(gone.get(kind.name, ())))
+            for kind in KINDS.values()
         }
         return Event(
             cycle=written.cycle,
@@ -75,9 +68,9 @@ class _Events:
         for i, thing in enumerate(written.apply):
             at = (*path, "apply", i)
             kind = thing.get("kind", "") if isinstance(thing, dict) else ""
-            if kind not in FIELDS:
+            if kind not in KINDS:
                 what = f"`{kind}` is no kind that matters here" if kind else "this has no `kind`"
-                self._report.error(at, what, did_you_mean(str(kind), FIELDS))
+                self._report.error(at, what, did_you_mean(str(kind), KINDS))
                 continue
             try:
                 collection.add(kind, msgspec.json.encode(thing), "this")
@@ -90,7 +83,7 @@ class _Events:
             what, _, fix = str(error).partition("; ")
             self._report.error((*path, "apply"), what, fix)
             return Collection().snapshot(self._snapshot.taken_at)
-        for kind in FIELDS:
+        for kind in KINDS:
             self._there[kind] |= set(_names(came, kind))
         return came
 
@@ -100,11 +93,12 @@ class _Events:
         for i, text in enumerate(written.delete):
             at = (*path, "delete", i)
             kind, _, key = (text or "").partition("/")
-            form = f"{kind}/NAMESPACE/NAME" if kind in NAMESPACED else f"{kind}/NAME"
-            if kind not in FIELDS:
+            namespaced = kind in KINDS and KINDS[kind].namespaced
+            form = f"{kind}/NAMESPACE/NAME" if namespaced else f"{kind}/NAME"
+            if kind not in KINDS:
                 what = f"`{text}` does not begin with a kind that matters here"
-                self._report.error(at, what, did_you_mean(kind, FIELDS))
-            elif key.count("/") != (kind in NAMESPACED) or not all(key.split("/")):
+                self._report.error(at, what, did_you_mean(kind, KINDS))
+            elif key.count("/") != namespaced or not all(key.split("/")):
                 self._report.error(at, f"`{text}` names no {kind}", f"write `{form}`")
             elif key not in self._there[kind]:
                 what = f"there is no {kind} `{key}` by cycle {written.cycle}"
@@ -141,13 +135,16 @@ class _Events:
                 self._report.error((*path, i), what, _nearest(name, self._there["Node"]))
 
 
+def _objects(snapshot: Snapshot, kind: str) -> Iterable[Any]:
+    """The objects of a kind, in order."""
+    if kind in ALWAYS_READ:
+        return snapshot.fleet if kind == "Node" else snapshot.pods
+    by_key: Mapping[str, Any] = getattr(snapshot, KINDS[kind].field)
+    return by_key.values()
+
+
 def _names(snapshot: Snapshot, kind: str) -> Iterable[str]:
-    if kind == "Node":
-        return (node.name for node in snapshot.fleet)
-    if kind == "Pod":
-        return (pod.key for pod in snapshot.pods)
-    keys: Iterable[str] = getattr(snapshot, FIELDS[kind])
-    return keys
+    return (thing.key for thing in _objects(snapshot, kind))
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
@@ -158,7 +155,7 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 
 def _in_words(written: EventDocument, came: Snapshot) -> str:
     """What happens, for an event that does not say so itself."""
-    parts = [f"{kind} {name} is applied" for kind in FIELDS for name in _names(came, kind)]
+    parts = [f"{kind} {name} is applied" for kind in KINDS for name in _names(came, kind)]
     parts += [f"{name} is deleted" for name in written.delete if name]
     parts += [f"{name} is scaled to {count}" for name, count in written.scale.items()]
     parts += [f"Node {name} is cordoned" for name in written.cordon if name]

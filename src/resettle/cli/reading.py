@@ -130,7 +130,7 @@ def collect(
             dump = Dump(kinds, descheduler.reads)
             dump.read(arguments.cluster)
         return dump.collection, dump.unread
-    from resettle.cluster.api import list_cluster
+    from resettle.cluster.collect import list_cluster
     from resettle.cluster.kubeconfig import find_access
 
     access = find_access(arguments.kubeconfig, arguments.context)

@@ -14,6 +14,7 @@ from resettle.framework.descheduler import Descheduler, assembled
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.framework.plugin import Kind, Plugin
 from resettle.framework.registry import default_registry
+from resettle.model.kinds import Kind
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.record.book import Book, Recorded

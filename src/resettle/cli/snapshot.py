@@ -15,9 +15,10 @@ from resettle.texts import read_text, shown_name
 
 if TYPE_CHECKING:
     from resettle.cluster.access import Access
-    from resettle.cluster.capture import Captured, Listed
+    from resettle.cluster.capture import Captured
     from resettle.cluster.hashing import Digests
     from resettle.framework.descheduler import Descheduler
+    from resettle.model.kinds import Kind
     from resettle.model.readings import Measured
 
 DEFAULT_FILE = "cluster.json.gz"
@@ -91,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     from resettle.cluster.api import Api
     from resettle.cluster.capture import capture
     from resettle.cluster.kubeconfig import find_access
+    from resettle.model.kinds import KINDS
 
     planner = _planner(arguments.policy)
     kinds = _kinds(planner)
@@ -106,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         progress.clear()
         api.close()
-    left_out = [kind.plural for kind in kinds if digests and not kind.own]
+    left_out = [kind.plural for kind in kinds if digests and kind.name not in KINDS]
     if left_out:
         print(
             f"note: plugins read {', '.join(left_out)}, whose names cannot be hashed; left out",
@@ -150,10 +152,10 @@ def _planner(policy_file: str | None) -> Descheduler | None:
     return assembled(policy, plugins)
 
 
-def _kinds(planner: Descheduler | None) -> list[Listed]:
+def _kinds(planner: Descheduler | None) -> list[Kind]:
     """What to list: all that is known, or what the policy reads."""
-    from resettle.cluster.capture import kinds_to_list
     from resettle.framework.registry import default_registry
+    from resettle.model.kinds import kinds_to_list
 
     brought = [kind for plugin in default_registry().values() for kind in plugin.kinds]
     return kinds_to_list(brought, planner.reads if planner else None)

@@ -8,40 +8,23 @@ time.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
 from resettle.cluster.access import Access
-from resettle.cluster.collect import Collection
 from resettle.cluster.connection import Connection
 from resettle.cluster.portions import portions
 from resettle.cluster.refusals import refused
-from resettle.errors import ClusterError, InputError
-from resettle.framework.plugin import Kind
-from resettle.model.decode import Decoder
-from resettle.model.pod import CONDITIONS
+from resettle.errors import ClusterError
+from resettle.model.kinds import KINDS, group_of
 
 PAGE = 500
-PATHS = {
-    "Node": "/api/v1/nodes",
-    "Pod": "/api/v1/pods",
-    "Namespace": "/api/v1/namespaces",
-    "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
-    "PersistentVolume": "/api/v1/persistentvolumes",
-    "CSINode": "/apis/storage.k8s.io/v1/csinodes",
-    "PodDisruptionBudget": "/apis/policy/v1/poddisruptionbudgets",
-    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
-}
-_BUILT_IN = frozenset(PATHS.values())
+_BUILT_IN = frozenset(kind.path for kind in KINDS.values())
 _TOKEN = re.compile(rb'"continue":\s*"([^"\\]*)"')
 _HEAD = 2048
-
-Phase = Callable[[str], AbstractContextManager[object]]
 
 
 class Expired(ClusterError):
@@ -121,60 +104,9 @@ def _next_token(body: bytes, what: str) -> str:
     try:
         return _page_end.decode(body).metadata.token
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _garbled(what, error) from None
+        raise malformed_list(what, error) from None
 
 
-def _garbled(what: str, error: Exception) -> ClusterError:
+def malformed_list(what: str, error: Exception) -> ClusterError:
+    """The error for a page that is no list of these objects."""
     return ClusterError(f"the list of {what} cannot be understood: {error}; is this an API server?")
-
-
-def group_of(path: str) -> str:
-    """The API group that a path is of, empty for the core."""
-    parts = path.split("/")
-    return parts[2] if parts[1:2] == ["apis"] else ""
-
-
-def _silent(name: str) -> AbstractContextManager[object]:
-    return nullcontext()
-
-
-def list_cluster(
-    access: Access,
-    reads: frozenset[str],
-    kinds: Iterable[Kind] = (),
-    phase: Phase = _silent,
-) -> Collection:
-    """Nodes, pods and the other kinds that are read, as the API server has them now."""
-    declared = list(kinds)
-    collection = Collection(declared, Decoder(conditions=CONDITIONS in reads))
-    own = {kind.name: kind for kind in declared if kind.name in reads}
-    api = Api(access)
-    try:
-        for name in ("Node", "Pod", *sorted(reads & (PATHS.keys() | own.keys()) - {"Node", "Pod"})):
-            path = PATHS.get(name) or own[name].path
-            if not path:
-                raise InputError(f"the plugin that reads {name} does not say where it is listed")
-            collection.begin(access.server)
-            _list(api, collection, name, path, phase)
-    finally:
-        api.close()
-    return collection
-
-
-def _list(api: Api, collection: Collection, kind: str, path: str, phase: Phase) -> None:
-    what = path.rpartition("/")[2]
-    struct: Any = collection.struct(kind)
-    page_type = msgspec.defstruct(f"{kind}Page", [("items", list[struct] | None)])
-    decoder = msgspec.json.Decoder(page_type)
-    bodies = api.portions(path, what)
-    while True:
-        with phase("fetch"):
-            body = next(bodies, None)
-        if body is None:
-            return
-        with phase("decode"):
-            try:
-                page: Any = decoder.decode(body)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise _garbled(what, error) from None
-            collection.take(kind, page.items or (), what)

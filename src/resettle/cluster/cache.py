@@ -15,19 +15,17 @@ from typing import Any
 
 from resettle.clock import SYSTEM, Clock
 from resettle.cluster.access import Access
-from resettle.cluster.api import PATHS
 from resettle.cluster.client import Client
-from resettle.cluster.collect import Collection
 from resettle.cluster.fingerprint import Fingerprint, fingerprint
 from resettle.cluster.news import Reader
 from resettle.cluster.own_kind import OwnKind
 from resettle.cluster.reflector import WATCH_SECONDS, Reflector
 from resettle.cluster.shelf import Heard, Shelf, as_change
-from resettle.errors import ClusterError, InputError, ResettleError
-from resettle.framework.plugin import Kind
+from resettle.errors import ClusterError, ResettleError
 from resettle.log import QUIET, Log
-from resettle.model.changes import FIELDS, Changes
+from resettle.model.changes import Changes
 from resettle.model.decode import Decoder
+from resettle.model.kinds import ALWAYS_READ, KINDS, Kind, kinds_by_name
 from resettle.model.pod import CONDITIONS, Pod
 from resettle.model.snapshot import Snapshot
 
@@ -52,29 +50,30 @@ class Cache:
         clock: Clock = SYSTEM,
         log: Log = QUIET,
         *,
-        always: Iterable[str] = ("Node", "Pod"),
+        always: Iterable[str] = ALWAYS_READ,
         watch_seconds: int = WATCH_SECONDS,
     ) -> None:
-        declared, kinds = list(own_kinds), frozenset(kinds)
+        kinds, known = frozenset(kinds), kinds_by_name(own_kinds)
         self._clock = clock
         self._decoder = Decoder(conditions=CONDITIONS in kinds)
         self._listeners: list[Heard] = []
         self._ready = asyncio.Event()
         self._failure: ResettleError | None = None
         self._current_at = -math.inf
-        self._own = {kind.name: OwnKind() for kind in declared}
+        self._own = {name: OwnKind() for name in known if name not in KINDS}
         self._last = Snapshot.of(
             nodes=(), pods=(), taken_at=_NEVER, others=dict.fromkeys(sorted(self._own), ())
         )
         self._shelves: dict[str, Shelf] = {}
         self._reflectors: dict[str, Reflector] = {}
-        known = Collection(declared, self._decoder)
-        for i, (kind, path) in enumerate(_paths({*always, *kinds}, declared).items()):
-            shelf = self._shelves[kind] = Shelf(self._settled(kind), self._heard(kind))
-            self._reflectors[kind] = Reflector(
-                kind,
-                path,
-                Reader(known.struct(kind), known.modelled(kind)),
+        # What is read but is no kind, such as usage, is not watched.
+        for i, name in enumerate(sorted({*always, *kinds} & known.keys())):
+            kind = known[name]
+            shelf = self._shelves[name] = Shelf(self._settled(name), self._heard(name))
+            self._reflectors[name] = Reflector(
+                name,
+                kind.list_path,
+                Reader(kind.struct, kind.converter(self._decoder)),
                 shelf,
                 access=access,
                 client=client,
@@ -139,7 +138,7 @@ class Cache:
         """The cluster as of the last event heard; not to be asked while a plan is being drawn."""
         taken = {kind: shelf.take() for kind, shelf in self._shelves.items()}
         changed: dict[str, Any] = {
-            FIELDS[kind]: as_change(it) for kind, it in taken.items() if kind in FIELDS
+            KINDS[kind].field: as_change(it) for kind, it in taken.items() if kind in KINDS
         }
         others = {
             kind: own.after(taken[kind]) for kind, own in self._own.items() if taken.get(kind)
@@ -214,7 +213,7 @@ class Cache:
             return lambda _, name: self._last.fleet.get(name)
         if kind in self._own:
             return self._own[kind].get
-        field = FIELDS[kind]
+        field = KINDS[kind].field
         return lambda *key: getattr(self._last, field).get("/".join(filter(None, key)))
 
     def _forget(self) -> None:
@@ -230,13 +229,3 @@ class Cache:
 
 def _nobody_listens(before: Any, after: Any) -> None:
     """Lets it pass."""
-
-
-def _paths(kinds: Iterable[str], own_kinds: Iterable[Kind]) -> dict[str, str]:
-    """Where each kind is listed; what is read but is no kind, such as usage, is left out."""
-    known = PATHS | {kind.name: kind.path for kind in own_kinds}
-    wanted = set(kinds)
-    for kind in sorted(wanted & known.keys()):
-        if not known[kind]:
-            raise InputError(f"the plugin that reads {kind} does not say where it is listed")
-    return {kind: known[kind] for kind in sorted(wanted & known.keys())}

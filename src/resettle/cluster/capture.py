@@ -12,17 +12,13 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
-from msgspec import Struct
 
-from resettle.cluster.api import PATHS, Api
-from resettle.cluster.collect import Collection
+from resettle.cluster.api import Api, malformed_list
 from resettle.cluster.hashing import Digests
 from resettle.cluster.kept import kept
 from resettle.cluster.stamp import stamped
-from resettle.cluster.usage_file import TITLES, objects_of
-from resettle.errors import ClusterError, InputError
-from resettle.framework.plugin import Kind
-from resettle.model import wire
+from resettle.cluster.usage_file import KINDS, objects_of
+from resettle.model.kinds import BuiltInKind, Kind
 from resettle.model.readings import Measured
 
 GZIP = 31
@@ -38,29 +34,6 @@ class Sink(Protocol):
         """Takes some more."""
 
 
-class Listed(NamedTuple):
-    """A kind to capture: its name, where it is listed, and how its objects are read."""
-
-    name: str
-    path: str
-    struct: type[Struct]
-
-    @property
-    def plural(self) -> str:
-        """What the API calls many of them."""
-        return self.path.rpartition("/")[2]
-
-    @property
-    def api_version(self) -> str:
-        """Group and version, as objects say it."""
-        return "/".join(self.path.split("/")[2:-1])
-
-    @property
-    def own(self) -> bool:
-        """Whether resettle itself knows the kind, rather than a plugin."""
-        return self.name in wire.KINDS
-
-
 class Captured(NamedTuple):
     """What was written: how many of each kind, by its plural, and how many bytes in all."""
 
@@ -68,24 +41,9 @@ class Captured(NamedTuple):
     size: int
 
 
-def kinds_to_list(kinds: Iterable[Kind] = (), reads: frozenset[str] | None = None) -> list[Listed]:
-    """The kinds that are read; without a word on that all that are known. Pods before claims."""
-    brought = {kind.name: kind for kind in kinds}
-    structs = Collection(brought.values())
-    known = {**{name: kind.path for name, kind in brought.items()}, **PATHS}
-    listable = frozenset(name for name, path in known.items() if path)
-    names = listable if reads is None else reads & known.keys()
-    listed = []
-    for name in ("Node", "Pod", *sorted(names - {"Node", "Pod"})):
-        if not known[name]:
-            raise InputError(f"the plugin that reads {name} does not say where it is listed")
-        listed.append(Listed(name, known[name], structs.struct(name)))
-    return listed
-
-
 def capture(
     api: Api,
-    kinds: Iterable[Listed],
+    kinds: Iterable[Kind],
     sink: Sink,
     at: datetime,
     digests: Digests | None = None,
@@ -99,7 +57,7 @@ def capture(
     out.write(msgspec.json.encode(head)[:-1] + b',"items":[')
     between = b"\n"
     for kind in kinds:
-        if digests is not None and not kind.own:
+        if digests is not None and not isinstance(kind, BuiltInKind):
             continue  # nobody has said which of its fields are names
         counts[kind.plural] = 0
         for items in _pages(api, kind, hashing=digests is not None):
@@ -110,8 +68,8 @@ def capture(
             counts[kind.plural] += len(items)
             tell(kind.plural, counts[kind.plural])
     for item in objects_of(usage or {}):
-        told = TITLES[item["kind"]]
-        counts[told] = counts.get(told, 0) + 1
+        title = KINDS[item["kind"]].title
+        counts[title] = counts.get(title, 0) + 1
         said = {key: item.pop(key) for key in ("apiVersion", "kind")}
         shown = item if digests is None else digests.hashed(said["kind"], item)
         out.write(between + msgspec.json.encode({**said, **shown}))
@@ -120,23 +78,23 @@ def capture(
     return Captured(counts, out.end())
 
 
-def _pages(api: Api, kind: Listed, *, hashing: bool) -> Iterator[list[Any]]:
-    struct: Any = kept(kind.struct, spelled_out=hashing) if kind.own else kind.struct
+def _pages(api: Api, kind: Kind, *, hashing: bool) -> Iterator[list[Any]]:
+    struct: Any = kind.struct
+    if isinstance(kind, BuiltInKind):
+        struct = kept(struct, spelled_out=hashing)
     page_type = msgspec.defstruct(f"{kind.name}Page", [("items", list[struct] | None)])
     decoder = msgspec.json.Decoder(page_type)
-    for body in api.pages(kind.path, kind.plural):
+    for body in api.pages(kind.list_path, kind.plural):
         try:
             page: Any = decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ClusterError(
-                f"the list of {kind.plural} cannot be understood: {error}; is this an API server?"
-            ) from None
+            raise malformed_list(kind.plural, error) from None
         yield page.items or []
 
 
-def _written(kind: Listed, item: Any, digests: Digests | None) -> bytes:
+def _written(kind: Kind, item: Any, digests: Digests | None) -> bytes:
     says = {"apiVersion": kind.api_version, "kind": kind.name}
-    if not kind.own:
+    if not isinstance(kind, BuiltInKind):
         # The struct of a plugin may have room for its kind, which a list does not repeat.
         return msgspec.json.encode({**msgspec.json.decode(msgspec.json.encode(item)), **says})
     if digests is not None:

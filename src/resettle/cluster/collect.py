@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from mmap import mmap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from resettle.cluster import usage_file
-from resettle.errors import InputError, PluginError
-from resettle.framework.plugin import Kind
-from resettle.model import wire
+from resettle.errors import InputError
 from resettle.model.decode import Decoder
+from resettle.model.kinds import KINDS, Kind, kinds_by_name, kinds_to_list
+from resettle.model.pod import CONDITIONS
 from resettle.model.readings import Measured
 from resettle.model.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from resettle.cluster.access import Access
+    from resettle.cluster.api import Api
+
 Bytes = bytes | mmap | Raw
+Phase = Callable[[str], AbstractContextManager[object]]
+"""Measures the part of the work that its argument names."""
 
 
 class Collection:
@@ -27,28 +34,12 @@ class Collection:
 
     def __init__(self, kinds: Iterable[Kind] = (), decoder: Decoder | None = None) -> None:
         decoder = decoder or Decoder()
-        self._models: dict[str, Any] = {
-            "Node": decoder.node,
-            "Pod": decoder.pod,
-            "Namespace": decoder.namespace,
-            "PriorityClass": decoder.priority_class,
-            "PodDisruptionBudget": decoder.budget,
-            "PersistentVolumeClaim": decoder.claim,
-            "PersistentVolume": decoder.volume,
-            "CSINode": decoder.attach_limits,
-        }
-        self._structs: dict[str, type[Struct]] = dict(wire.KINDS)
-        self._own_kinds: list[str] = []
-        for kind in kinds:
-            if self._structs.setdefault(kind.name, kind.struct) is not kind.struct:
-                raise PluginError(
-                    f"two structs are declared for the kind `{kind.name}`; plugins that read one "
-                    "kind must share a struct, and resettle's own kinds are in the snapshot already"
-                )
-            self._own_kinds.append(kind.name)
-        self._wire = {name: msgspec.json.Decoder(struct) for name, struct in self._structs.items()}
-        self._objects: dict[str, list[Any]] = {name: [] for name in self._structs}
-        self._sources: dict[str, list[tuple[int, str]]] = {name: [] for name in self._structs}
+        known = kinds_by_name(kinds)
+        self._declared = sorted(known.keys() - KINDS.keys())
+        self._converters = {name: kind.converter(decoder) for name, kind in known.items()}
+        self._wire = {name: msgspec.json.Decoder(kind.struct) for name, kind in known.items()}
+        self._objects: dict[str, list[Any]] = {name: [] for name in known}
+        self._sources: dict[str, list[tuple[int, str]]] = {name: [] for name in known}
         self.usage = usage_file.UsageReader()
         self.measured: Measured = {}
         """What was measured of a live cluster, which is not among its objects."""
@@ -63,16 +54,7 @@ class Collection:
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds it can take."""
-        return frozenset(self._structs) | usage_file.KINDS.keys()
-
-    def struct(self, kind: str) -> type[Struct]:
-        """The struct its objects come off the wire as."""
-        return self._structs[kind]
-
-    def modelled(self, kind: str) -> Callable[[Any], Any] | None:
-        """What turns them into the model's own; None for a plugin's own kind, taken as it is."""
-        found: Callable[[Any], Any] | None = self._models.get(kind)
-        return found
+        return frozenset(self._wire) | usage_file.KINDS.keys()
 
     def begin(self, source: str) -> None:
         """Names where the objects that follow come from."""
@@ -95,13 +77,13 @@ class Collection:
 
     def take(self, kind: str, items: Iterable[Any], place: str) -> None:
         """Takes objects of one kind as they came off the wire."""
-        objects, modelled = self._objects[kind], self._models.get(kind)
-        if modelled is None:
+        objects, convert = self._objects[kind], self._converters[kind]
+        if convert is None:
             objects.extend(items)
             return
         for item in items:
             try:
-                objects.append(modelled(item))
+                objects.append(convert(item))
             except (InputError, msgspec.ValidationError) as error:
                 meta = item.metadata
                 key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
@@ -114,25 +96,18 @@ class Collection:
         self._check_names()
         objects = self._objects
         return Snapshot.of(
-            nodes=objects["Node"],
-            pods=objects["Pod"],
             taken_at=at,
-            namespaces=objects["Namespace"],
-            priority_classes=objects["PriorityClass"],
-            budgets=objects["PodDisruptionBudget"],
-            claims=objects["PersistentVolumeClaim"],
-            volumes=objects["PersistentVolume"],
-            attach_limits=objects["CSINode"],
             others={
                 name: tuple(sorted(objects[name], key=msgspec.json.encode))
-                for name in sorted(self._own_kinds)
+                for name in self._declared
             },
             history=history,
             usage={**self.usage.usage, **self.measured},
+            **{kind.field: objects[name] for name, kind in KINDS.items()},
         )
 
     def _check_names(self) -> None:
-        for kind in self._models:
+        for kind in KINDS:
             seen: dict[tuple[str, str], int] = {}
             for i, item in enumerate(self._objects[kind]):
                 name = (getattr(item, "namespace", ""), item.name)
@@ -154,3 +129,49 @@ def _in_words(error: Exception) -> str:
     said = str(error)
     example = "RFC3339" in said or "timezone" in said
     return f"{said} (a time looks like `2026-01-31T12:00:00Z`)" if example else said
+
+
+def _unmeasured(name: str) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+def list_cluster(
+    access: Access,
+    reads: frozenset[str],
+    declared: Iterable[Kind] = (),
+    phase: Phase = _unmeasured,
+) -> Collection:
+    """Nodes, pods and the other kinds that are read, as the API server has them now."""
+    # Imported here: plans from files do without sockets and TLS.
+    from resettle.cluster.api import Api
+
+    declared = list(declared)
+    collection = Collection(declared, Decoder(conditions=CONDITIONS in reads))
+    api = Api(access)
+    try:
+        for kind in kinds_to_list(declared, reads):
+            collection.begin(access.server)
+            _list_kind(api, collection, kind, phase)
+    finally:
+        api.close()
+    return collection
+
+
+def _list_kind(api: Api, collection: Collection, kind: Kind, phase: Phase) -> None:
+    from resettle.cluster.api import malformed_list
+
+    struct: Any = kind.struct
+    page_type = msgspec.defstruct(f"{kind.name}Page", [("items", list[struct] | None)])
+    decoder = msgspec.json.Decoder(page_type)
+    bodies = api.portions(kind.list_path, kind.plural)
+    while True:
+        with phase("fetch"):
+            body = next(bodies, None)
+        if body is None:
+            return
+        with phase("decode"):
+            try:
+                page: Any = decoder.decode(body)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise malformed_list(kind.plural, error) from None
+            collection.take(kind.name, page.items or (), kind.plural)

@@ -24,27 +24,27 @@ from msgspec import Raw
 from resettle.cluster.collect import Bytes, Collection
 from resettle.cluster.stamp import taken_at
 from resettle.errors import InputError
-from resettle.framework.plugin import Kind
 from resettle.model import wire
 from resettle.model.decode import Decoder
+from resettle.model.kinds import KINDS, Kind
 from resettle.model.pod import CONDITIONS
 from resettle.model.snapshot import Snapshot
 from resettle.policy.problem import did_you_mean
 
-ASK_FOR = "kubectl get nodes,pods,namespaces,priorityclasses,pdb,pvc,pv,csinodes -A -o json"
+_ALL_KINDS = ",".join(kind.kubectl_name or kind.plural for kind in KINDS.values())
+ASK_FOR = f"kubectl get {_ALL_KINDS} -A -o json"
 
-# Kinds that often share a dump with those above and say nothing that a plan needs.
+# Kinds that often share a dump with those that are read and say nothing that a plan needs.
 UNREAD = frozenset(
-    """APIService Binding CSIDriver CSINode CSIStorageCapacity CertificateSigningRequest ClusterRole
+    """APIService Binding CSIDriver CSIStorageCapacity CertificateSigningRequest ClusterRole
     ClusterRoleBinding ComponentStatus ConfigMap ControllerRevision CronJob CustomResourceDefinition
     DaemonSet Deployment DeviceClass EndpointSlice Endpoints Event FlowSchema
     HorizontalPodAutoscaler IPAddress Ingress IngressClass Job Lease LimitRange
     LocalSubjectAccessReview MutatingWebhookConfiguration NetworkPolicy
-    PersistentVolume PodTemplate
-    PriorityLevelConfiguration ReplicaSet ReplicationController ResourceClaim ResourceClaimTemplate
-    ResourceQuota ResourceSlice Role RoleBinding RuntimeClass Secret Service ServiceAccount
-    ServiceCIDR StatefulSet StorageClass ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
-    ValidatingWebhookConfiguration VolumeAttachment""".split()
+    PodTemplate PriorityLevelConfiguration ReplicaSet ReplicationController ResourceClaim
+    ResourceClaimTemplate ResourceQuota ResourceSlice Role RoleBinding RuntimeClass Secret Service
+    ServiceAccount ServiceCIDR StatefulSet StorageClass ValidatingAdmissionPolicy
+    ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment""".split()
 )
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

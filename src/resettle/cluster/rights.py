@@ -5,15 +5,15 @@ One list for `check-access`, for the check before a run, and for the roles of an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec import Struct
 
-from resettle.cluster.api import PATHS, group_of
 from resettle.cluster.lease_settings import LeaseSettings
 from resettle.errors import InputError
 from resettle.framework.descheduler import Descheduler
-from resettle.framework.plugin import Kind, Plugin
+from resettle.framework.plugin import Plugin
+from resettle.model.kinds import ALWAYS_READ, KINDS, Kind
 from resettle.model.readings import KUBERNETES_METRICS, PROMETHEUS
 from resettle.policy.args import Args
 
@@ -58,8 +58,7 @@ def needed(
 
     `kinds` are those that plugins declare. A dry run reads and does not lead.
     """
-    paths = {kind.name: kind.path for kind in kinds} | PATHS
-    read = {kind: paths[kind] for kind in descheduler.reads & paths.keys()}
+    read = [kind for kind in (*kinds, *KINDS.values()) if kind.name in descheduler.reads]
     moving = () if dry_run else _moving(descheduler)
     return _all_of(read, _measuring(descheduler), moving, dry_run, lease)
 
@@ -72,7 +71,7 @@ def needed_by_any(
     But for the Secret with a token for Prometheus: nobody knows its name before a policy has it.
     """
     known = list(plugins)
-    read = {kind.name: kind.path for plugin in known for kind in plugin.kinds} | PATHS
+    read = [*(kind for plugin in known for kind in plugin.kinds), *KINDS.values()]
     moving = () if dry_run else [right for plugin in known for right in _any_move(plugin)]
     return _all_of(read, USE, moving, dry_run, lease)
 
@@ -87,22 +86,22 @@ def needed_to_taint(
 
     `sight` is what says how full nodes are; without it, whatever may.
     """
-    read = sorted({"Node", *kinds})
-    rights = [right for kind in read for right in _reading(kind, PATHS[kind])]
+    rights = [right for kind in sorted({"Node", *kinds}) for right in _reading(KINDS[kind])]
     rights += [Right(verb=verb, resource="nodes") for verb in ("get", "patch")]
     rights += USE if sight is None else _measuring(sight)
     return (*rights, *(_leading(lease) if lease is not None else ()))
 
 
 def _all_of(
-    read: Mapping[str, str],
+    read: Iterable[Kind],
     measuring: Iterable[Right],
     moving: Iterable[Right],
     dry_run: bool,
     lease: LeaseSettings | None,
 ) -> tuple[Right, ...]:
-    paths = {kind: PATHS[kind] for kind in ("Node", "Pod")} | dict(sorted(read.items()))
-    rights = [right for kind, path in paths.items() for right in _reading(kind, path)]
+    by_name = {kind.name: kind for kind in (*read, *(KINDS[name] for name in ALWAYS_READ))}
+    names = (*ALWAYS_READ, *sorted(by_name.keys() - set(ALWAYS_READ)))
+    rights = [right for name in names for right in _reading(by_name[name])]
     rights += measuring
     if not dry_run:
         rights += dict.fromkeys(moving)
@@ -111,10 +110,8 @@ def _all_of(
     return tuple(rights)
 
 
-def _reading(kind: str, path: str) -> Iterable[Right]:
-    if not path:
-        raise InputError(f"the plugin that reads {kind} does not say where it is listed")
-    resource, group = path.rpartition("/")[2], group_of(path)
+def _reading(kind: Kind) -> Iterable[Right]:
+    resource, group = kind.plural, kind.group
     return [Right(verb=verb, resource=resource, group=group) for verb in ("list", "watch")]
 
 

@@ -6,17 +6,16 @@ Prometheus there is no such object, so there is one of our own, `QueryAnswer`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from mmap import mmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct, field
 
 from resettle.errors import InputError
 from resettle.model.parts import parse_time
-from resettle.model.quantity import parse_quantity
 from resettle.model.readings import (
     METRICS_API,
     NODE_LABEL,
@@ -27,46 +26,12 @@ from resettle.model.readings import (
     Question,
     Readings,
     Used,
+    used_by_node,
+    used_by_pod,
 )
+from resettle.model.wire import NodeMetrics, PodMetrics
 
 METRICS_VERSION = "metrics.k8s.io/v1beta1"
-TITLES = {
-    "NodeMetrics": "nodes.metrics.k8s.io",
-    "PodMetrics": "pods.metrics.k8s.io",
-    "QueryAnswer": "answers of Prometheus",
-}
-"""What many of them are called."""
-NEEDED = ("cpu", "memory")
-"""What must be known of a pod's container for its use to be known at all."""
-
-
-class Meta(Struct):
-    name: str = ""
-    namespace: str = ""
-
-
-class NodeMetrics(Struct):
-    """What a node uses, as the metrics API says it."""
-
-    metadata: Meta
-    timestamp: str | None = None
-    usage: dict[str, str] | None = None
-
-
-class ContainerMetrics(Struct):
-    usage: dict[str, str] | None = None
-
-
-class PodMetrics(Struct):
-    """The same of a pod, container by container."""
-
-    metadata: Meta
-    timestamp: str | None = None
-    containers: list[ContainerMetrics] | None = None
-
-    @property
-    def key(self) -> str:
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
 class Sample(Struct):
@@ -85,12 +50,19 @@ class QueryAnswer(Struct, rename="camel"):
     samples: list[Sample] = field(default_factory=list)
 
 
-KINDS: dict[str, type[Struct]] = {
-    "NodeMetrics": NodeMetrics,
-    "PodMetrics": PodMetrics,
-    "QueryAnswer": QueryAnswer,
+class UsageKind(NamedTuple):
+    """A kind of object that holds usage: how it is read, and what many of them are called."""
+
+    struct: type[Struct]
+    title: str
+
+
+KINDS = {
+    "NodeMetrics": UsageKind(NodeMetrics, "nodes.metrics.k8s.io"),
+    "PodMetrics": UsageKind(PodMetrics, "pods.metrics.k8s.io"),
+    "QueryAnswer": UsageKind(QueryAnswer, "answers of Prometheus"),
 }
-_decoders = {kind: msgspec.json.Decoder(struct) for kind, struct in KINDS.items()}
+_decoders = {name: msgspec.json.Decoder(kind.struct) for name, kind in KINDS.items()}
 
 
 class UsageReader:
@@ -134,28 +106,6 @@ class UsageReader:
             # A single look has nothing to be evened out with.
             found[METRICS_API] = found[SMOOTHED] = Readings(nodes=self._nodes, pods=self._pods)
         return found
-
-
-def used_by_node(item: NodeMetrics) -> Used | None:
-    """What a node uses; None if nobody says when that was so."""
-    at = parse_time(item.timestamp)
-    return None if at is None else Used(at, _amounts(item.usage or {}))
-
-
-def used_by_pod(item: PodMetrics) -> Used | None:
-    """What a pod uses, all containers together; None if that is known only in part."""
-    at, parts = parse_time(item.timestamp), [it.usage or {} for it in item.containers or ()]
-    if at is None or not parts or any(name not in it for it in parts for name in NEEDED):
-        return None
-    total: dict[str, int] = {}
-    for part in parts:
-        for name, amount in _amounts(part).items():
-            total[name] = total.get(name, 0) + amount
-    return Used(at, total)
-
-
-def _amounts(usage: Mapping[str, str]) -> dict[str, int]:
-    return {name: parse_quantity(text) for name, text in usage.items()}
 
 
 # -- writing --------------------------------------------------------------------------------------

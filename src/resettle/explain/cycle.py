@@ -10,6 +10,7 @@ from resettle.explain.stage import Stage
 from resettle.explain.watched import Turn, Watched
 from resettle.framework.plan import Plan, PluginRun
 from resettle.framework.view import View
+from resettle.policy.known import ExtensionPoint
 
 MOST_NEAR_MISSES = 3
 
@@ -19,7 +20,7 @@ class PluginAnswer(Struct, frozen=True, kw_only=True):
 
     profile: str
     plugin: str
-    point: str
+    point: ExtensionPoint
     run: PluginRun | None
     near_misses: tuple[str, ...] = ()
 

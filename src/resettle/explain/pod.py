@@ -11,6 +11,7 @@ from resettle.explain.watched import Turn, Watched
 from resettle.framework.plan import Move, Plan, Proposal
 from resettle.framework.verdict import Unwanted
 from resettle.model.pod import Pod
+from resettle.policy.known import ExtensionPoint
 
 
 class Word(Struct, frozen=True, kw_only=True):
@@ -18,7 +19,7 @@ class Word(Struct, frozen=True, kw_only=True):
 
     profile: str
     plugin: str
-    point: str
+    point: ExtensionPoint
     proposals: tuple[Proposal, ...] = ()
     unwanted: Unwanted | None = None
 

@@ -10,6 +10,7 @@ from resettle.explain.stage import Stage
 from resettle.framework.plan import Move, Note, PluginRun, Proposal
 from resettle.framework.profile import Instance, Profile
 from resettle.model.pod import Pod
+from resettle.policy.known import STRATEGY_POINTS
 
 
 class Turn(NamedTuple):
@@ -33,9 +34,9 @@ class Watched:
         """All turns in the order they were taken."""
         whose = [
             (profile, instance)
-            for point in ("deschedule", "balance")
+            for point in STRATEGY_POINTS
             for profile in self.descheduler.profiles
-            for instance in getattr(profile, point)
+            for instance in profile.strategies(point)
         ]
         runs: Iterator[PluginRun] = iter(self.plan.runs)
         return tuple(Turn(profile, instance, next(runs, None)) for profile, instance in whose)

@@ -13,12 +13,13 @@ from resettle.framework.draft import Draft
 from resettle.framework.knob import Knob, Reach
 from resettle.framework.mover import Ending, Hands, Mover, Options, Outcome, Reply
 from resettle.framework.plan import Move, Note, Plan, PluginRun, Proposal, Spent
-from resettle.framework.plugin import Deed, Kind, Plugin, PreparedGuard
+from resettle.framework.plugin import Deed, Plugin, PreparedGuard
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.survey import Survey, surveyed
 from resettle.framework.verdict import Band, Limit, Refusal, Stopped, Unwanted, Verdict
 from resettle.framework.view import View
+from resettle.model.kinds import Kind
 from resettle.policy.args import (
     Args,
     Duration,
@@ -31,6 +32,7 @@ from resettle.policy.args import (
     sound_selector,
 )
 from resettle.policy.document import Limits, Policy
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.load import load_policy
 from resettle.policy.problem import Problem, did_you_mean
 
@@ -44,6 +46,7 @@ __all__ = [
     "Draft",
     "Duration",
     "Ending",
+    "ExtensionPoint",
     "Hands",
     "InputError",
     "Instance",

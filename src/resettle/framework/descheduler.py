@@ -26,6 +26,7 @@ from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.model.snapshot import Snapshot
 from resettle.policy.document import Limits, MetricsProvider, Policy
 from resettle.policy.document import Profile as ProfileDocument
+from resettle.policy.known import STRATEGY_POINTS, ExtensionPoint
 from resettle.policy.soft_taints import SoftTaints
 
 TOO_FEW_NODES = 1
@@ -135,9 +136,9 @@ class Descheduler(Struct, frozen=True, kw_only=True):
         proposals: list[Proposal] = []
         held_back: list[HeldBack] = []
         history: dict[tuple[str, str], Any] = {}
-        for point in ("deschedule", "balance"):
+        for point in STRATEGY_POINTS:
             for profile in self.profiles:
-                for instance in getattr(profile, point):
+                for instance in profile.strategies(point):
                     draft = Draft(
                         profile,
                         instance.name,
@@ -201,7 +202,7 @@ def _unprovided(source: str) -> Readings:
 
 
 def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin]) -> Profile:
-    def instances(point: str) -> tuple[Instance, ...]:
+    def instances(point: ExtensionPoint) -> tuple[Instance, ...]:
         return tuple(
             Instance(plugins[name], document.args[name], point)
             for name in document.enabled.get(point, ())
@@ -209,13 +210,13 @@ def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin]) -> Profil
 
     return Profile(
         name=document.name,
-        deschedule=instances("deschedule"),
-        balance=instances("balance"),
-        filters=instances("filter"),
-        pre_eviction_filters=instances("preevictionfilter"),
-        presort=instances("presort"),
-        sort=instances("sort"),
-        mover=next(iter(instances("evict")), None),
+        deschedule=instances(ExtensionPoint.DESCHEDULE),
+        balance=instances(ExtensionPoint.BALANCE),
+        filters=instances(ExtensionPoint.FILTER),
+        pre_eviction_filters=instances(ExtensionPoint.PRE_EVICTION_FILTER),
+        presort=instances(ExtensionPoint.PRE_SORT),
+        sort=instances(ExtensionPoint.SORT),
+        mover=next(iter(instances(ExtensionPoint.EVICT)), None),
     )
 
 

@@ -24,6 +24,7 @@ from resettle.model.fleet import NodeSet
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.semantics import Semantics
+from resettle.policy.known import ExtensionPoint
 
 
 class Draft:
@@ -174,7 +175,7 @@ class Draft:
         """Keeps a value for this plugin's next cycle; plain, as JSON has it, or no record can."""
         self.memory = value
 
-    def run(self, point: str, stopped: Stopped | None, error: str = "") -> PluginRun:
+    def run(self, point: ExtensionPoint, stopped: Stopped | None, error: str = "") -> PluginRun:
         """The account of this plugin's turn."""
         return PluginRun(
             profile=self._profile.name,
@@ -212,11 +213,11 @@ class Draft:
     def _sorted(
         self,
         pods: Iterable[Pod],
-        keys: tuple[Instance, ...],
+        sorters: tuple[Instance, ...],
         default: Callable[[Pod], Any] | None,
     ) -> list[Pod]:
         in_order = list(pods) if default is None else sorted(pods, key=default)
-        if keys:
-            view = self._view
-            in_order.sort(key=lambda pod: [key.key(view, pod) for key in keys])
+        if sorters:
+            sort_keys = [instance.sort_key(self._view) for instance in sorters]
+            in_order.sort(key=lambda pod: [sort_key(pod) for sort_key in sort_keys])
         return in_order

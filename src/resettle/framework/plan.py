@@ -14,6 +14,7 @@ from msgspec import Struct
 from resettle.framework.survey import Survey
 from resettle.framework.verdict import Limit, Refusal, Stopped
 from resettle.model.pod import Pod
+from resettle.policy.known import ExtensionPoint
 
 
 class Move(Struct, frozen=True):
@@ -39,7 +40,7 @@ class Turn(NamedTuple):
 
     profile: str
     plugin: str
-    point: str
+    point: ExtensionPoint
 
 
 class Limited(Struct, frozen=True):
@@ -56,7 +57,7 @@ class PluginRun(Struct, frozen=True, kw_only=True):
 
     profile: str
     plugin: str
-    point: str
+    point: ExtensionPoint
     proposed: int = 0
     admitted: int = 0
     already_moving: int = 0

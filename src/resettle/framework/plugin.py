@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from resettle.policy.args import Args
-from resettle.policy.known import POINTS
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.problem import Problem
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from resettle.framework.mover import MakeMover
     from resettle.framework.verdict import Band, Refusal, Stopped, Unwanted
     from resettle.framework.view import View
+    from resettle.model.kinds import Kind
     from resettle.model.node import Node
     from resettle.model.pod import Pod, Template
     from resettle.model.readings import Question
@@ -52,7 +53,7 @@ SortKey = Callable[[Any, "View", "Pod"], Any]
 Overlooks = Callable[[Any, "View", "Pod"], "Unwanted | None"]
 BandOf = Callable[[Any, "View", "Node"], "Band | None"]
 NearMisses = Callable[[Any, "View"], "Iterator[str]"]
-Refusals = Callable[[Any, "View", "Pod", str], "Iterator[Refusal]"]
+Refusals = Callable[[Any, "View", "Pod", ExtensionPoint], "Iterator[Refusal]"]
 Knobs = Callable[[Any, "View", "Pod"], "Iterator[Knob]"]
 
 
@@ -93,15 +94,6 @@ class PreparedGuard:
             return partial(self._lets_go, view.prepared(args, self._make))
         except Exception:
             return None
-
-
-class Kind(Struct, frozen=True):
-    """A kind of object a plugin reads that resettle itself does not know."""
-
-    name: str
-    struct: type[Struct]
-    path: str = ""
-    """Where an API server lists it, such as `/apis/example.com/v1/widgets`."""
 
 
 class Deed(Struct, frozen=True):
@@ -179,6 +171,11 @@ class Plugin(Struct, frozen=True, kw_only=True):
     """Settings of the guard that could be turned so that it refuses the pod no longer."""
 
     @property
-    def points(self) -> frozenset[str]:
+    def points(self) -> frozenset[ExtensionPoint]:
         """The extension points this plugin may be listed under."""
-        return frozenset(point for point in POINTS if getattr(self, point) is not None)
+        return frozenset(point for point in ExtensionPoint if self.function(point) is not None)
+
+    def function(self, point: ExtensionPoint) -> Callable[..., Any] | None:
+        """What the plugin does at an extension point; None if it does not serve it."""
+        function: Callable[..., Any] | None = getattr(self, point)
+        return function

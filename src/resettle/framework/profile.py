@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from resettle.framework.verdict import Refusal
 from resettle.framework.view import View
 from resettle.model.pod import Pod, Template
 from resettle.policy.args import Args
+from resettle.policy.known import ExtensionPoint
 
 
 class Instance(Struct, frozen=True):
@@ -20,7 +21,7 @@ class Instance(Struct, frozen=True):
 
     plugin: Plugin
     args: Args
-    point: str
+    point: ExtensionPoint
 
     @property
     def name(self) -> str:
@@ -29,19 +30,18 @@ class Instance(Struct, frozen=True):
     @property
     def sweep(self) -> Sweep:
         """The function of a deschedule or balance plugin."""
-        function: Sweep = getattr(self.plugin, self.point)
-        return function
+        return cast("Sweep", self.plugin.function(self.point))
 
     def guarding(self, view: View) -> Callable[[Pod], Refusal | None]:
         """The filter as a question about a pod alone."""
-        guard: Guard = getattr(self.plugin, self.point)
+        guard = cast("Guard", self.plugin.function(self.point))
         if isinstance(guard, PreparedGuard):
             return guard.bound(self.args, view)
         return partial(guard, self.args, view)
 
     def letting_go(self, view: View) -> Callable[[Template], bool] | None:
         """Of which templates the filter lets every pod go that is not terminating, if it knows."""
-        guard: Guard = getattr(self.plugin, self.point)
+        guard = cast("Guard", self.plugin.function(self.point))
         return guard.letting_go(self.args, view) if isinstance(guard, PreparedGuard) else None
 
     def all_refusals(self, view: View, pod: Pod) -> Iterator[Refusal]:
@@ -49,10 +49,9 @@ class Instance(Struct, frozen=True):
         hook = self.plugin.refusals
         return iter(()) if hook is None else hook(self.args, view, pod, self.point)
 
-    def key(self, view: View, pod: Pod) -> Any:
-        """What a sorter orders the pod by."""
-        sorter: SortKey = getattr(self.plugin, self.point)
-        return sorter(self.args, view, pod)
+    def sort_key(self, view: View) -> Callable[[Pod], Any]:
+        """The sorter as a function of a pod alone."""
+        return partial(cast("SortKey", self.plugin.function(self.point)), self.args, view)
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -67,6 +66,10 @@ class Profile(Struct, frozen=True, kw_only=True):
     sort: tuple[Instance, ...] = ()
     mover: Instance | None = None
     """How its pods leave; None leaves that to whoever carries the plan out."""
+
+    def strategies(self, point: ExtensionPoint) -> tuple[Instance, ...]:
+        """The instances at `deschedule` or `balance`."""
+        return self.deschedule if point == ExtensionPoint.DESCHEDULE else self.balance
 
     @property
     def instances(self) -> tuple[Instance, ...]:

@@ -18,7 +18,6 @@ from resettle.evict.eviction_api import EvictionAPI
 from resettle.evict.hands import ApiHands
 from resettle.evict.ledger import Ended, Ledger
 from resettle.framework.mover import Hands, Moved, Mover
-from resettle.framework.plugin import Kind
 from resettle.framework.profile import Profile
 from resettle.framework.spans import NO_SPANS, Spans
 from resettle.load.sources.meters import measuring
@@ -28,6 +27,7 @@ from resettle.loop.policy_file import Loaded
 from resettle.loop.settings import Settings
 from resettle.loop.stop import Stop
 from resettle.loop.watching import outdated, watched
+from resettle.model.kinds import Kind
 
 
 class Furnisher:

@@ -81,16 +81,3 @@ class Changes(Struct, frozen=True, kw_only=True):
     """Uids of pods that are on their way now; None for the same as before."""
     usage: Measured | None = None
     """What is measured now; None for the same as before."""
-
-
-FIELDS = {
-    "Node": "nodes",
-    "Pod": "pods",
-    "Namespace": "namespaces",
-    "PriorityClass": "priority_classes",
-    "PodDisruptionBudget": "budgets",
-    "PersistentVolumeClaim": "claims",
-    "PersistentVolume": "volumes",
-    "CSINode": "attach_limits",
-}
-"""Where changes, and snapshots, have each kind that may come and go."""

@@ -11,8 +11,14 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from resettle.model.parts import parse_time
+from resettle.model.quantity import parse_quantity
+from resettle.model.wire import NodeMetrics, PodMetrics
+
 KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
 NODE_LABEL = "instance"
+NEEDED = ("cpu", "memory")
+"""What must be known of each container of a pod for the use of the pod to be known."""
 
 
 class Question(Struct, frozen=True, order=True):
@@ -63,3 +69,26 @@ class Readings(Struct, frozen=True, kw_only=True):
 
 Measured = Mapping[Question, Readings]
 """All that was measured for a snapshot."""
+
+
+def used_by_node(item: NodeMetrics) -> Used | None:
+    """What a node uses; None if the metrics API does not say when."""
+    at = parse_time(item.timestamp)
+    return None if at is None else Used(at, _amounts(item.usage or {}))
+
+
+def used_by_pod(item: PodMetrics) -> Used | None:
+    """What a pod uses, all containers together; None if that is known only in part."""
+    at = parse_time(item.timestamp)
+    usages = [container.usage or {} for container in item.containers or ()]
+    if at is None or not usages or any(name not in usage for usage in usages for name in NEEDED):
+        return None
+    total: dict[str, int] = {}
+    for usage in usages:
+        for name, amount in _amounts(usage).items():
+            total[name] = total.get(name, 0) + amount
+    return Used(at, total)
+
+
+def _amounts(usage: Mapping[str, str]) -> dict[str, int]:
+    return {name: parse_quantity(text) for name, text in usage.items()}

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from resettle.model.changes import Change, Changes
 from resettle.model.fleet import Fleet
+from resettle.model.kinds import KEYED_FIELDS
 from resettle.model.node import (
     AttachLimits,
     Budget,
@@ -58,65 +59,56 @@ class Snapshot:
         nodes: Iterable[Node],
         pods: Iterable[Pod],
         taken_at: datetime,
-        namespaces: Iterable[Namespace] = (),
-        priority_classes: Iterable[PriorityClass] = (),
-        budgets: Iterable[Budget] = (),
-        claims: Iterable[Claim] = (),
-        volumes: Iterable[Volume] = (),
-        attach_limits: Iterable[AttachLimits] = (),
         others: Mapping[str, tuple[Any, ...]] | None = None,
         history: Mapping[tuple[str, str], Any] | None = None,
         moving: Iterable[str] = (),
         usage: Measured | None = None,
+        **objects: Iterable[Any],
     ) -> Self:
-        """A snapshot of these objects, in canonical order whatever theirs was."""
+        """A snapshot of these objects in canonical order; `objects` by name of their field."""
+        by_key: dict[str, Any] = {
+            name: Change(tuple(objects.pop(name, ()))).applied({}) for name in KEYED_FIELDS
+        }
+        if objects:
+            raise TypeError(f"a snapshot has no objects called {', '.join(sorted(objects))}")
         return cls(
             fleet=Fleet(sorted(nodes, key=lambda node: node.name)),
             population=Population.of(pods),
             taken_at=taken_at,
-            namespaces=Change(tuple(namespaces)).applied({}),
-            priority_classes=Change(tuple(priority_classes)).applied({}),
-            budgets=Change(tuple(budgets)).applied({}),
-            claims=Change(tuple(claims)).applied({}),
-            volumes=Change(tuple(volumes)).applied({}),
-            attach_limits=Change(tuple(attach_limits)).applied({}),
             others=others or {},
             history=history or {},
             moving=frozenset(moving),
             usage=usage or {},
+            **by_key,
         )
 
     def next(self, changes: Changes) -> Snapshot:
         """The cluster a little later; whatever did not change is shared with this snapshot."""
+        by_key: dict[str, Any] = {
+            name: getattr(changes, name).applied(getattr(self, name)) for name in KEYED_FIELDS
+        }
         return replace(
             self,
             taken_at=changes.at,
             fleet=self.fleet.after(changes.nodes) if changes.nodes else self.fleet,
             population=self.population.after(changes.pods) if changes.pods else self.population,
-            namespaces=changes.namespaces.applied(self.namespaces),
-            priority_classes=changes.priority_classes.applied(self.priority_classes),
-            budgets=changes.budgets.applied(self.budgets),
-            claims=changes.claims.applied(self.claims),
-            volumes=changes.volumes.applied(self.volumes),
-            attach_limits=changes.attach_limits.applied(self.attach_limits),
             others={**self.others, **changes.others} if changes.others else self.others,
             history=self.history if changes.history is None else changes.history,
             moving=self.moving if changes.moving is None else changes.moving,
             usage=self.usage if changes.usage is None else changes.usage,
+            **by_key,
         )
 
     def since(self, earlier: Snapshot) -> Changes:
         """What makes this snapshot of an earlier one: `earlier.next(later.since(earlier))`."""
+        by_key: dict[str, Any] = {
+            name: Change.between(getattr(earlier, name), getattr(self, name))
+            for name in KEYED_FIELDS
+        }
         return Changes(
             at=self.taken_at,
             pods=self.population.since(earlier.population),
             nodes=Change.between(earlier.fleet.by_name, self.fleet.by_name),
-            namespaces=Change.between(earlier.namespaces, self.namespaces),
-            priority_classes=Change.between(earlier.priority_classes, self.priority_classes),
-            budgets=Change.between(earlier.budgets, self.budgets),
-            claims=Change.between(earlier.claims, self.claims),
-            volumes=Change.between(earlier.volumes, self.volumes),
-            attach_limits=Change.between(earlier.attach_limits, self.attach_limits),
             others={
                 kind: self.others.get(kind, ())
                 for kind in (*earlier.others, *self.others)
@@ -125,6 +117,7 @@ class Snapshot:
             history=None if self.history == earlier.history else self.history,
             moving=None if self.moving == earlier.moving else self.moving,
             usage=None if self.usage == earlier.usage else self.usage,
+            **by_key,
         )
 
     def measured(self, usage: Measured) -> Snapshot:

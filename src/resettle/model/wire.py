@@ -342,22 +342,38 @@ class PriorityClassObject(Wire):
     value: int = 0
 
 
+class MetricsMeta(Wire):
+    name: str = ""
+    namespace: str = ""
+
+
+class NodeMetrics(Wire):
+    """What a node uses, as the metrics API writes it."""
+
+    metadata: MetricsMeta
+    timestamp: str | None = None
+    usage: dict[str, str] | None = None
+
+
+class ContainerMetrics(Wire):
+    usage: dict[str, str] | None = None
+
+
+class PodMetrics(Wire):
+    """What a pod uses, container by container, as the metrics API writes it."""
+
+    metadata: MetricsMeta
+    timestamp: str | None = None
+    containers: list[ContainerMetrics] | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
 class Document(Wire):
     """Any object or list, before its kind is known."""
 
     kind: str = ""
     api_version: str = ""
     items: list[Raw] | None = None
-
-
-KINDS: dict[str, type[Struct]] = {
-    "Pod": PodObject,
-    "Node": NodeObject,
-    "Namespace": NamespaceObject,
-    "PriorityClass": PriorityClassObject,
-    "PodDisruptionBudget": BudgetObject,
-    "PersistentVolumeClaim": ClaimObject,
-    "PersistentVolume": VolumeObject,
-    "CSINode": CsiNodeObject,
-}
-"""The kinds resettle reads."""

@@ -22,6 +22,7 @@ from resettle.model.pod import (
     CRITICAL_PRIORITY,
     EVICT,
     PREFER_NO_EVICTION,
+    SPELLINGS_OF_NO,
     Demand,
     Pod,
     Template,
@@ -32,9 +33,9 @@ from resettle.model.semantics import PARITY, Semantics
 from resettle.model.spans import as_duration
 from resettle.plugins.evictor_args import Args, in_effect, too_high
 from resettle.plugins.evictor_knobs import InForce, turnable
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.problem import Problem
 
-SPELLINGS_OF_NO = ("false", "no", "0")
 BUILT_IN_PRIORITIES = {
     "system-cluster-critical": CRITICAL_PRIORITY,
     "system-node-critical": CRITICAL_PRIORITY + 1000,
@@ -163,12 +164,12 @@ class Rules:
             self._view.semantics.weak_fit and self._fits_in_plenty(template)
         )
 
-    def grounds(self, pod: Pod, point: str) -> Iterator[Refusal]:
+    def grounds(self, pod: Pod, point: ExtensionPoint) -> Iterator[Refusal]:
         """All that stands against the pod at one of the two points, in the order it is asked."""
-        first = self.filter(pod) if point == "filter" else self.pre_eviction(pod)
+        first = self.filter(pod) if point == ExtensionPoint.FILTER else self.pre_eviction(pod)
         if first is None:
             return
-        if point != "filter":
+        if point != ExtensionPoint.FILTER:
             if first is NO_NODE_FITS:
                 yield add_diagnosis(NO_NODE_FITS, pod, self._view, self._fit_nodes)
             if self._namespace_left_out(pod):
@@ -339,7 +340,7 @@ NAMESPACE_NOT_SELECTED = _protects(
 )
 
 
-def refusals(args: Args, view: View, pod: Pod, point: str) -> Iterator[Refusal]:
+def refusals(args: Args, view: View, pod: Pod, point: ExtensionPoint) -> Iterator[Refusal]:
     """All grounds of one of the two points."""
     return view.prepared(args, Rules).grounds(pod, point)
 

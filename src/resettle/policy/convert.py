@@ -14,7 +14,7 @@ from msgspec import NODEFAULT, Struct, inspect
 
 from resettle.errors import InputError
 from resettle.policy.document import IMPROVED, KIND, V1ALPHA2, Profile
-from resettle.policy.known import GUARD, GUARDED_POINTS, MOVER, POINTS
+from resettle.policy.known import FILTER_POINTS, GUARD, MOVER, ExtensionPoint
 from resettle.policy.load import Reading
 from resettle.policy.scalars import bare_meaning
 from resettle.policy.walk import shape_of
@@ -48,15 +48,17 @@ def _profile(profile: Profile) -> dict[str, Any]:
         if name == MOVER and not values:
             continue
         configs.append({"name": name, "args": values} if values else {"name": name})
-    sets = {point: chosen for point in POINTS if (chosen := _plugin_set(profile, point))}
+    sets = {
+        point.value: chosen for point in ExtensionPoint if (chosen := _plugin_set(profile, point))
+    }
     return {"name": profile.name, "pluginConfig": configs, "plugins": sets}
 
 
-def _plugin_set(profile: Profile, point: str) -> dict[str, list[str]]:
+def _plugin_set(profile: Profile, point: ExtensionPoint) -> dict[str, list[str]]:
     """Who runs at a point; the guard, which would come unasked, is named where it does not run."""
     names = [name for name in profile.enabled[point] if name != MOVER]
     chosen = {"enabled": names} if names else {}
-    if point in GUARDED_POINTS and GUARD not in names:
+    if point in FILTER_POINTS and GUARD not in names:
         chosen["disabled"] = [GUARD]
     return chosen
 

@@ -14,11 +14,10 @@ from resettle.policy.defaults import SAFE_DEFAULTS
 from resettle.policy.document import PluginSets, Profile
 from resettle.policy.habits import HABITS, Written, protects
 from resettle.policy.hints import listed
-from resettle.policy.known import GUARD, POINTS
+from resettle.policy.known import GUARD, SORTER_POINTS, STRATEGY_POINTS, ExtensionPoint
 from resettle.policy.load import Reading
 
 SAFE = "permissive_defaults"
-STRATEGIES = ("deschedule", "balance")
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -37,7 +36,7 @@ def differences(reading: Reading) -> tuple[Difference, ...]:
     """All that changes for a policy now read as `resettle/v1`; nothing if it was one already."""
     policy, document, version = reading
     pairs = zip(policy.profiles, filter(None, document.profiles), strict=True)
-    busy = [(it, doc.plugins) for it, doc in pairs if any(it.enabled[at] for at in STRATEGIES)]
+    busy = [(it, doc.plugins) for it, doc in pairs if any(it.enabled[at] for at in STRATEGY_POINTS)]
     if version == policy.api_version or not busy:
         return ()
     top = spare(document)
@@ -61,11 +60,11 @@ def _of_profile(profile: Profile, sets: PluginSets, top: dict[str, object]) -> I
     if GUARD in running and protects("PodsWithoutPDB")(written):
         says = "`PodsWithoutPDB` protects pods without a disruption budget, and no longer every pod"
         yield Difference(about=GUARD, says=says)
-    for point in ("presort", "sort"):
+    for point in SORTER_POINTS:
         if names := profile.enabled[point]:
             yield Difference(says=f"`{point}` takes effect with {listed(names)}")
-    for point in POINTS:
-        if names := tuple(filter(None, getattr(sets, point).disabled)):
+    for point in ExtensionPoint:
+        if names := tuple(filter(None, sets.at(point).disabled)):
             yield Difference(says=f"`disabled` takes effect: no {listed(names)} at `{point}`")
 
 

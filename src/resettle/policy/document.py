@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from resettle.model.selector import EVERYTHING, Selector
 from resettle.policy.args import Args, Unsigned
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.ours import OURS, Ours
 from resettle.policy.problem import Located
 from resettle.policy.soft_taints import SoftTaints
@@ -45,6 +46,11 @@ class PluginSets(Document, frozen=True, kw_only=True):
     presort: PluginSet = PluginSet()
     sort: PluginSet = PluginSet()
     evict: Ours[PluginSet] = PluginSet()
+
+    def at(self, point: ExtensionPoint) -> PluginSet:
+        """The plugins of this extension point."""
+        chosen: PluginSet = getattr(self, point)
+        return chosen
 
 
 class PluginConfig(Document, frozen=True, kw_only=True):
@@ -133,7 +139,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     name: str
     args: dict[str, Args]
-    enabled: dict[str, tuple[str, ...]]
+    enabled: dict[ExtensionPoint, tuple[str, ...]]
 
 
 class Policy(Struct, frozen=True, kw_only=True):

@@ -6,15 +6,36 @@ It is told by its caller and never looks for plugins itself; `framework.plugin.P
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Protocol
 
 from resettle.policy.args import Args
 
-POINTS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter", "evict")
+
+class ExtensionPoint(StrEnum):
+    """Where plugins take part in a cycle.
+
+    The value is the one spelling: the key under `plugins` of a policy, the field of `PluginSets`
+    and of `Plugin`, and the word in JSON, logs, metrics and traces.
+    """
+
+    PRE_SORT = "presort"
+    SORT = "sort"
+    DESCHEDULE = "deschedule"
+    BALANCE = "balance"
+    FILTER = "filter"
+    PRE_EVICTION_FILTER = "preevictionfilter"
+    EVICT = "evict"
+
+
+SORTER_POINTS = (ExtensionPoint.PRE_SORT, ExtensionPoint.SORT)
+STRATEGY_POINTS = (ExtensionPoint.DESCHEDULE, ExtensionPoint.BALANCE)
+"""Where pods are proposed, in this order in every cycle."""
+FILTER_POINTS = (ExtensionPoint.FILTER, ExtensionPoint.PRE_EVICTION_FILTER)
+"""Where DefaultEvictor runs unless a policy says otherwise."""
 GUARD = "DefaultEvictor"
 MOVER = "EvictionAPI"
 """How pods leave unless a profile names another way."""
-GUARDED_POINTS = ("filter", "preevictionfilter")
 
 
 class KnownPlugin(Protocol):
@@ -29,7 +50,7 @@ class KnownPlugin(Protocol):
         """The struct that `pluginConfig[].args` must fit."""
 
     @property
-    def points(self) -> frozenset[str]:
+    def points(self) -> frozenset[ExtensionPoint]:
         """The extension points whose `enabled` list may name it."""
 
 

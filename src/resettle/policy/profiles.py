@@ -8,12 +8,17 @@ from resettle.policy.args import Args
 from resettle.policy.arguments import build_args, default_problems, read_args
 from resettle.policy.document import PluginSet, Profile, ProfileDocument
 from resettle.policy.hints import Hints, listed
-from resettle.policy.known import GUARD, GUARDED_POINTS, MOVER, POINTS, KnownPlugins
+from resettle.policy.known import (
+    FILTER_POINTS,
+    GUARD,
+    MOVER,
+    SORTER_POINTS,
+    ExtensionPoint,
+    KnownPlugins,
+)
 from resettle.policy.problem import Path, did_you_mean, nearest
 from resettle.policy.report import Report
 from resettle.policy.source import Source
-
-_INERT = ("presort", "sort")
 
 
 class ProfileReader:
@@ -44,7 +49,7 @@ class ProfileReader:
             for config in profile.plugin_config
             if config is not None and config.name not in self.plugins
         }
-        enabled = {point: self.enabled(profile, point, path) for point in POINTS}
+        enabled = {point: self.enabled(profile, point, path) for point in ExtensionPoint}
         if configurable and not misnamed:
             self.check_configured(enabled, args, profile, path)
         if readable:
@@ -83,18 +88,20 @@ class ProfileReader:
         note = self.report.error if self.improved else self.report.warn
         note((*path, "name"), f"`{name}` is configured twice and only the first counts", "keep one")
 
-    def enabled(self, profile: ProfileDocument, point: str, path: Path) -> tuple[str, ...]:
+    def enabled(
+        self, profile: ProfileDocument, point: ExtensionPoint, path: Path
+    ) -> tuple[str, ...]:
         """The names that run at an extension point, in order."""
-        chosen: PluginSet = getattr(profile.plugins, point)
-        at = (*path, "plugins", point)
+        chosen = profile.plugins.at(point)
+        at = (*path, "plugins", point.value)
         self.check_disabled(chosen, at)
-        if point in _INERT and not self.improved:
+        if point in SORTER_POINTS and not self.improved:
             self.warn_of_inert(chosen, point, at)
             return ()
         names = list(self.checked(chosen, point, at))
-        if point in GUARDED_POINTS and GUARD not in chosen.enabled:
+        if point in FILTER_POINTS and GUARD not in chosen.enabled:
             names.insert(0, GUARD)
-        if point == "evict":
+        if point is ExtensionPoint.EVICT:
             return self.one_mover(names, chosen, at)
         if self.improved:
             names = [name for name in names if name not in chosen.disabled]
@@ -116,7 +123,7 @@ class ProfileReader:
             return (MOVER,) if MOVER in self.plugins else ()
         return tuple(dict.fromkeys(names))
 
-    def checked(self, chosen: PluginSet, point: str, path: Path) -> Iterator[str]:
+    def checked(self, chosen: PluginSet, point: ExtensionPoint, path: Path) -> Iterator[str]:
         """The enabled names that exist and serve this point; the others are reported."""
         seen: set[str] = set()
         for index, name in enumerate(chosen.enabled):
@@ -148,7 +155,7 @@ class ProfileReader:
             if name not in self.plugins and name != GUARD:
                 note((*path, "disabled", index), self.no_such(name), self.meant(name))
 
-    def warn_of_inert(self, chosen: PluginSet, point: str, path: Path) -> None:
+    def warn_of_inert(self, chosen: PluginSet, point: ExtensionPoint, path: Path) -> None:
         """`presort` and `sort` are read and then forgotten by the original."""
         if chosen.enabled:
             what = f"`{point}` has no effect in `descheduler/v1alpha2`"
@@ -159,7 +166,7 @@ class ProfileReader:
 
     def check_configured(
         self,
-        enabled: dict[str, tuple[str, ...]],
+        enabled: dict[ExtensionPoint, tuple[str, ...]],
         args: dict[str, Args],
         profile: ProfileDocument,
         path: Path,
@@ -168,12 +175,12 @@ class ProfileReader:
         written = {config.name for config in profile.plugin_config if config is not None}
         done: set[str] = {GUARD, MOVER, *written}
         for point, names in enabled.items():
-            chosen: PluginSet = getattr(profile.plugins, point)
+            chosen = profile.plugins.at(point)
             for name in names:
                 if name in done:
                     continue
                 done.add(name)
-                at = (*path, "plugins", point, "enabled", chosen.enabled.index(name))
+                at = (*path, "plugins", point.value, "enabled", chosen.enabled.index(name))
                 if self.improved:
                     self.run_on_defaults(name, args, at)
                 else:
@@ -192,11 +199,11 @@ class ProfileReader:
             args[name] = default
 
     def warn_of_idle(
-        self, profile: ProfileDocument, enabled: dict[str, tuple[str, ...]], path: Path
+        self, profile: ProfileDocument, enabled: dict[ExtensionPoint, tuple[str, ...]], path: Path
     ) -> None:
         """A plugin that is configured and never runs is probably an oversight."""
         running = {name for names in enabled.values() for name in names}
-        named = {name for point in POINTS for name in getattr(profile.plugins, point).enabled}
+        named = {name for point in ExtensionPoint for name in profile.plugins.at(point).enabled}
         misspelt = {nearest(name, self.plugins) for name in named if name} | named
         for index, config in enumerate(profile.plugin_config):
             if config is None or config.name not in self.plugins or config.name == GUARD:

@@ -16,6 +16,7 @@ from resettle.policy.document import (
     Profile,
     Prometheus,
 )
+from resettle.policy.known import ExtensionPoint
 from resettle.policy.problem import Path, did_you_mean
 from resettle.policy.report import Report
 from resettle.policy.soft_taints import BALANCER, SoftTaints
@@ -134,7 +135,7 @@ def soft_taints(
     chosen = document.soft_taints
     for problem in chosen.problems():
         report.add(problem.under("softTaints"))
-    balancing = [it.name for it in profiles if BALANCER in it.enabled["balance"]]
+    balancing = [it.name for it in profiles if BALANCER in it.enabled[ExtensionPoint.BALANCE]]
     if chosen.profile and chosen.profile not in balancing:
         what = f"no profile named `{chosen.profile}` balances with {BALANCER}"
         report.error(("softTaints", "profile"), what, did_you_mean(chosen.profile, balancing))

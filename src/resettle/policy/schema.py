@@ -18,7 +18,7 @@ from resettle.policy.document import (
     PluginSets,
     PolicyDocument,
 )
-from resettle.policy.known import POINTS, KnownPlugins
+from resettle.policy.known import ExtensionPoint, KnownPlugins
 from resettle.policy.v1alpha1 import STRATEGIES, OldDocument
 
 Schema = dict[str, Any]
@@ -40,8 +40,8 @@ def json_schema(plugins: KnownPlugins) -> Schema:
     known = [name for name in STRATEGIES if name in plugins]
     old["properties"]["strategies"]["propertyNames"] = {"enum": known}
     sets["properties"] = {
-        point: _plugin_set(point, plugins) | _description(sets["properties"][point])
-        for point in POINTS
+        point.value: _plugin_set(point, plugins) | _description(sets["properties"][point])
+        for point in ExtensionPoint
     }
     config["properties"]["name"] = {"enum": names}
     config["allOf"] = [
@@ -82,7 +82,7 @@ def _fix_envelope(document: Schema, versions: list[str]) -> None:
     document["properties"]["kind"] = {"const": KIND}
 
 
-def _plugin_set(point: str, plugins: KnownPlugins) -> Schema:
+def _plugin_set(point: ExtensionPoint, plugins: KnownPlugins) -> Schema:
     """`enabled` takes plugins that serve the point, `disabled` any plugin."""
     serving = [name for name in sorted(plugins) if point in plugins[name].points]
     enabled: Schema = {"items": {"enum": serving}} if serving else {"maxItems": 0}

@@ -14,7 +14,7 @@ from msgspec import field
 from resettle.model.selector import LabelSelector
 from resettle.policy.args import Int32, Namespaces, Unsigned
 from resettle.policy.document import KIND, V1ALPHA2, Document
-from resettle.policy.known import GUARD, GUARDED_POINTS, KnownPlugins
+from resettle.policy.known import FILTER_POINTS, GUARD, ExtensionPoint, KnownPlugins
 from resettle.policy.problem import Path, did_you_mean
 from resettle.policy.report import Report
 from resettle.policy.walk import shape_of
@@ -213,8 +213,8 @@ def _profile(
     name: str, params: Mapping[str, Any], old: Mapping[str, Any], plugins: KnownPlugins
 ) -> dict[str, Any]:
     """The profile that one strategy becomes."""
-    sets = {point: {"enabled": [GUARD]} for point in GUARDED_POINTS}
-    sets[_point_of(name, plugins)] = {"enabled": [name]}
+    sets = {point.value: {"enabled": [GUARD]} for point in FILTER_POINTS}
+    sets[_point_of(name, plugins).value] = {"enabled": [name]}
     return {
         "name": f"strategy-{name}-profile",
         "pluginConfig": [
@@ -225,8 +225,9 @@ def _profile(
     }
 
 
-def _point_of(name: str, plugins: KnownPlugins) -> str:
-    return "balance" if "balance" in plugins[name].points else "deschedule"
+def _point_of(name: str, plugins: KnownPlugins) -> ExtensionPoint:
+    balances = ExtensionPoint.BALANCE in plugins[name].points
+    return ExtensionPoint.BALANCE if balances else ExtensionPoint.DESCHEDULE
 
 
 def _guard_args(name: str, params: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:

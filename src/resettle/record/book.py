@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from resettle import __version__
 from resettle.errors import InputError
-from resettle.framework.plugin import Kind
+from resettle.model.kinds import Kind
 from resettle.model.snapshot import Snapshot
 from resettle.record.entry import FORM, Entry
 from resettle.record.packed import PackedLines

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Raw
 
 from resettle.errors import InputError
-from resettle.framework.plugin import Kind
-from resettle.model.changes import FIELDS, Change, Changes
+from resettle.model.changes import Change, Changes
+from resettle.model.kinds import FIELDS, Kind
 from resettle.model.pod import Demand, Pod, Spec, State, Template
 from resettle.model.readings import Measured, Readings
 from resettle.record.rows import FIGURE, NODE, POD, READINGS, SPEC, TEMPLATE, Page
@@ -21,7 +21,7 @@ PODS_ON_A_PAGE = 1000
 """Few enough that writing a page keeps nobody waiting."""
 
 _SHARED = ("demands", "specs", "templates", "states")
-_SINGLE = tuple(field for field in FIELDS.values() if field != "pods")
+_SINGLE = tuple(field for field in FIELDS if field != "pods")
 
 
 class Packer:
@@ -36,7 +36,7 @@ class Packer:
         """The changes, a line a page."""
         page: dict[str, Any] = {}
         gone = {}
-        for field in FIELDS.values():
+        for field in FIELDS:
             change: Change[Any] = getattr(changes, field)
             if change.gone:
                 gone[field] = sorted(change.gone)
@@ -133,7 +133,7 @@ class Unpacker:
 
     def changes(self, lines: Iterable[bytes], at: datetime) -> Changes:
         """The changes that these pages hold."""
-        put: dict[str, list[Any]] = {field: [] for field in FIELDS.values()}
+        put: dict[str, list[Any]] = {field: [] for field in FIELDS}
         gone: dict[str, frozenset[str]] = {}
         others: dict[str, tuple[Any, ...]] = {}
         history: Mapping[tuple[str, str], Any] | None = None
@@ -154,8 +154,7 @@ class Unpacker:
                 usage = {asked: _readings_of(row) for asked, row in page.usage}
         put["nodes"] = [NODE.unpacked(row, tainted_at=dict(row.tainted_at)) for row in put["nodes"]]
         changed = {
-            field: Change(tuple(put[field]), gone.get(field, frozenset()))
-            for field in FIELDS.values()
+            field: Change(tuple(put[field]), gone.get(field, frozenset())) for field in FIELDS
         }
         return Changes(at=at, others=others, history=history, moving=moving, usage=usage, **changed)
 

@@ -12,9 +12,10 @@ from msgspec import structs
 from resettle.cluster.dump import Dump
 from resettle.framework.descheduler import assembled
 from resettle.framework.plan import Plan
-from resettle.framework.plugin import Kind, Plugin
+from resettle.framework.plugin import Plugin
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.view import View
+from resettle.model.kinds import Kind
 from resettle.model.selector import EVERYTHING, Selector
 from resettle.model.semantics import IMPROVED, Semantics
 from resettle.model.snapshot import Snapshot

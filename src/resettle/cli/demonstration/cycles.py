@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from resettle.cli.demonstration.requests import Answer, delete, evict
 from resettle.cli.demonstration.stage import Stage
-from resettle.cluster.api import list_cluster
+from resettle.cluster.collect import list_cluster
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.plan import Move, Plan
 from resettle.framework.plugin import Plugin

@@ -10,13 +10,11 @@ from resettle.cli.migration.inventory import WrittenPolicy
 from resettle.errors import PolicyError
 from resettle.policy.differences import differences
 from resettle.policy.document import V1ALPHA1, Profile
-from resettle.policy.known import GUARD, KnownPlugins
+from resettle.policy.known import GUARD, STRATEGY_POINTS, KnownPlugins
 from resettle.policy.load import Reading, read_tree
 from resettle.policy.problem import Located
 from resettle.policy.report import Report
 from resettle.policy.source import Source
-
-STRATEGIES = ("deschedule", "balance")
 
 
 @dataclass(frozen=True)
@@ -100,5 +98,5 @@ def _in_short(reading: Reading) -> str:
 
 
 def _profile(profile: Profile) -> str:
-    names = [name for point in STRATEGIES for name in profile.enabled[point] if name != GUARD]
+    names = [name for point in STRATEGY_POINTS for name in profile.enabled[point] if name != GUARD]
     return f"{profile.name or 'a profile without a name'} runs {', '.join(names) or 'nothing'}"

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from resettle.framework.plugin import Plugin
-from resettle.policy.known import POINTS
+from resettle.policy.known import SORTER_POINTS, ExtensionPoint
 
 IMPROVED = "resettle/v1"
 Choices = Sequence[Mapping[str, Any]]
@@ -52,7 +52,6 @@ BALANCE: Mapping[str, Choices] = {
 }
 _UNSELECTING = ("RemoveDuplicates", "LowNodeUtilization", "HighNodeUtilization")
 SORTERS = ("AgeSort", "PrioritySort", "UtilizationSort", "DeletionCostSort")
-SORTING = ("presort", "sort")
 
 _EVICTORS: Choices = (
     {"nodeFit": True},
@@ -112,8 +111,9 @@ def _profile(dice: Random, name: str, own: Own, *, improved: bool) -> dict[str, 
         more = {} if strategy in _UNSELECTING else dice.choice(_SELECTING)
         config.append(_configured(strategy, {**args, **more}))
     if improved:
-        for point in SORTING:
-            enabled[point] = dice.sample(SORTERS, dice.randint(0, 2))
+        enabled |= {
+            point.value: dice.sample(SORTERS, dice.randint(0, 2)) for point in SORTER_POINTS
+        }
     for plugin, choices in own.items():
         config.append(_configured(plugin.name, dice.choice(choices)))
         for point in _points(plugin, improved=improved):
@@ -125,9 +125,9 @@ def _profile(dice: Random, name: str, own: Own, *, improved: bool) -> dict[str, 
 
 def _points(plugin: Plugin, *, improved: bool) -> Iterator[str]:
     """Where the plugin has something to say; sorters are heard in `resettle/v1` only."""
-    for point in POINTS:
-        if getattr(plugin, point) is not None and (improved or point not in SORTING):
-            yield point
+    for point in ExtensionPoint:
+        if point in plugin.points and (improved or point not in SORTER_POINTS):
+            yield point.value
 
 
 def _configured(name: str, args: Mapping[str, Any]) -> dict[str, Any]:

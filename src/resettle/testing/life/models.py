@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from resettle.model import wire
 from resettle.model.decode import Decoder
 from resettle.model.fleet import Fleet
+from resettle.model.kinds import KINDS
 from resettle.model.snapshot import Snapshot
 from resettle.testing.life.sight import Sight
 from resettle.testing.objects import Object
@@ -19,23 +19,14 @@ class Models:
 
     def __init__(self) -> None:
         decoder = Decoder()
-        self._made_by: dict[str, Any] = {
-            "Node": decoder.node,
-            "Pod": decoder.pod,
-            "Namespace": decoder.namespace,
-            "PriorityClass": decoder.priority_class,
-            "PodDisruptionBudget": decoder.budget,
-            "PersistentVolumeClaim": decoder.claim,
-            "PersistentVolume": decoder.volume,
-            "CSINode": decoder.attach_limits,
-        }
-        self._wire = {kind: msgspec.json.Decoder(wire.KINDS[kind]) for kind in self._made_by}
-        self._known: dict[str, dict[str, tuple[str, Any]]] = {kind: {} for kind in self._made_by}
+        self._convert = {name: kind.converter(decoder) for name, kind in KINDS.items()}
+        self._wire = {name: msgspec.json.Decoder(kind.struct) for name, kind in KINDS.items()}
+        self._known: dict[str, dict[str, tuple[str, Any]]] = {kind: {} for kind in KINDS}
 
     def of(self, obj: Object) -> Any:
         """The object as the planner knows it."""
         kind = obj["kind"]
-        return self._made_by[kind](self._wire[kind].decode(msgspec.json.encode(obj)))
+        return self._convert[kind](self._wire[kind].decode(msgspec.json.encode(obj)))
 
     def all(self, kind: str, seen: Sight) -> list[Any]:
         """All objects of a kind, in order."""
@@ -54,14 +45,5 @@ class Models:
 
     def snapshot(self, seen: Sight) -> Snapshot:
         """The cluster as a planner would be given it."""
-        return Snapshot.of(
-            nodes=self.all("Node", seen),
-            pods=self.all("Pod", seen),
-            taken_at=seen.now,
-            namespaces=self.all("Namespace", seen),
-            priority_classes=self.all("PriorityClass", seen),
-            budgets=self.all("PodDisruptionBudget", seen),
-            claims=self.all("PersistentVolumeClaim", seen),
-            volumes=self.all("PersistentVolume", seen),
-            attach_limits=self.all("CSINode", seen),
-        )
+        objects: dict[str, Any] = {kind.field: self.all(name, seen) for name, kind in KINDS.items()}
+        return Snapshot.of(taken_at=seen.now, **objects)

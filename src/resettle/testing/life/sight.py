@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 
+from resettle.model import kinds
 from resettle.testing.objects import NOW, Object
 
 KINDS = (
-    *("Namespace", "PriorityClass", "Node", "CSINode", "PersistentVolume", "PersistentVolumeClaim"),
+    *kinds.KINDS,
     *("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"),
-    *("PodDisruptionBudget", "Pod"),
 )
 """What lives in a pocket cluster."""
 Labels = tuple[tuple[str, str], ...]
