@@ -30,9 +30,9 @@ from bench.serving import Serving, ask
 from bench.steady import AT
 from resettle.cluster.api import list_cluster
 from resettle.cluster.cache import Cache
-from resettle.cluster.client import Client
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.framework import Descheduler, assembled, default_registry, load_policy
+from resettle.kube.transport.client import Client
 
 ROUNDS = 5
 SETTLED_SECONDS = 120

@@ -13,10 +13,10 @@ import pytest
 from resettle.cluster.access import Access
 from resettle.cluster.api import list_cluster
 from resettle.cluster.certificates import end_of, end_of_binary
-from resettle.cluster.client import Client
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.cluster.refusals import refused
 from resettle.errors import ClusterError, ClusterUnreachable, Unauthorized
+from resettle.kube.transport.client import Client
 from resettle.testing import Fault, PocketServer
 
 from .certificates import Authority, Pair

@@ -13,8 +13,8 @@ from resettle.clock import Clock, SystemClock
 from resettle.cluster.access import Access
 from resettle.cluster.api import list_cluster
 from resettle.cluster.cache import Cache
-from resettle.cluster.client import Client
 from resettle.framework import Kind
+from resettle.kube.transport.client import Client
 from resettle.log import QUIET, Log
 from resettle.model import Snapshot
 from resettle.model.pod import CONDITIONS

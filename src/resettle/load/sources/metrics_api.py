@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Struct
 
 from resettle.clock import SYSTEM, Clock
-from resettle.cluster.client import Client
 from resettle.cluster.refusals import refused
 from resettle.cluster.usage_file import NodeMetrics, PodMetrics, used_by_node, used_by_pod
 from resettle.errors import ClusterError, InputError, ResettleError
+from resettle.kube.transport.client import Client
 from resettle.model.quantity import NANO, counted
 from resettle.model.readings import METRICS_API, SMOOTHED, Measured, Readings, Used
 
