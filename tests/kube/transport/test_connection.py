@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from resettle.errors import AnswerLost, NotNow
 from resettle.kube.transport.client import Client
 from resettle.kube.transport.connection import AsyncConnection, WriteBatch
 from resettle.testing import PocketServer
+from tests.cluster.certificates import Authority
 from tests.cluster.contenders import story
 
 NODES = "/api/v1/nodes"
@@ -152,11 +155,15 @@ class RawServer:
 
 
 @asynccontextmanager
-async def raw(server: RawServer) -> AsyncIterator[Client]:
-    """A client of a server that sends bytes of our choice."""
-    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
-    port = listening.sockets[0].getsockname()[1]
-    async with listening, Client(Access(server=f"http://127.0.0.1:{port}")) as client:
+async def raw(server: RawServer, authority: Authority | None = None) -> AsyncIterator[Client]:
+    """A client of a server that sends bytes of our choice, over TLS if there is an authority."""
+    tls = trust = None
+    if authority is not None:
+        tls = authority.guarding(authority.issued("server", "127.0.0.1"))
+        trust = ssl.create_default_context(cafile=authority.certificate)
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls)
+    url = f"{'https' if tls else 'http'}://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    async with listening, Client(Access(server=url, trust=trust)) as client:
         yield client
 
 
@@ -223,5 +230,44 @@ def test_a_connection_is_used_again_only_if_its_response_was_in_order(
             assert (await client.send("GET", NODES)).body == b"ok"
 
             assert server.connections == connections
+
+    story(run())
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+def test_large_bodies_arrive_whole_over_connections_that_share_a_buffer(
+    secure: bool, tmp_path: Path
+) -> None:
+    async def run() -> None:
+        authority = Authority(tmp_path, "of this test") if secure else None
+        bodies = [bytes([letter]) * size for letter, size in ((97, 3_000_000), (98, 1_000_001))]
+        server = RawServer()
+        server.replies = [
+            b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+            for body in bodies
+        ]
+        async with raw(server, authority) as client:
+            answers = await asyncio.gather(*[client.send("GET", NODES) for _ in bodies])
+
+            assert server.connections == 2
+            assert sorted(answer.body for answer in answers) == bodies
+
+    story(run())
+
+
+def test_a_watch_that_is_not_read_holds_back_its_sender_and_loses_nothing() -> None:
+    async def run() -> None:
+        lines = [b"%07d" % number + b"x" * 1000 for number in range(8000)]
+        server = RawServer()
+        body = b"\n".join([*lines, b""])
+        server.replies, server.hangs_up = [b"HTTP/1.1 200 OK\r\n\r\n" + body], True
+        async with raw(server) as client:
+            arrived = []
+            async for line in client.watch(NODES, {}, quiet_for=10):
+                arrived.append(line)
+                if len(arrived) % 500 == 1:
+                    await asyncio.sleep(0.01)
+
+            assert arrived == lines
 
     story(run())

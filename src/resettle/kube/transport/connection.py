@@ -25,7 +25,7 @@ from resettle.kube.transport.parser import (
 
 _FULL = 1 << 20
 """Unread bytes of a stream at which the sender has to wait."""
-_BUFFER_SIZE = 256 << 10
+_BUFFER_SIZE = 64 << 10
 
 Check = Callable[[], None]
 """Called right before a request is written; raises to stop it."""
