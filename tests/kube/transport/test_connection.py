@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,28 @@ def test_requests_of_one_turn_go_out_together_each_asked_whether_it_may() -> Non
             assert [asked.verb for asked in pocket.asked].count("create") == 3
 
     story(told())
+
+
+def test_a_response_that_comes_before_the_request_is_sent_is_not_taken_for_its_own() -> None:
+    late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
+
+    class Interrupted(ObservedBatch):
+        def add(self, connection: AsyncConnection, *rest: Any) -> None:
+            super().add(connection, *rest)
+            if len(self.added_to) == 1:
+                connection.get_buffer(-1)[: len(late)] = late
+                connection.buffer_updated(len(late))
+
+    async def run() -> None:
+        batch = Interrupted()
+        async with asking(batch) as (pocket, client):
+            answer = await client.send("POST", NODES, b'{"metadata":{"name":"n1"}}')
+
+            assert answer.status == 201
+            assert [asked.verb for asked in pocket.asked] == ["list", "create"]
+            assert len(set(batch.added_to)) == 2
+
+    story(run())
 
 
 # -- responses -----------------------------------------------------------------------------------

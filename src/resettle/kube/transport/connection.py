@@ -173,6 +173,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         assert self._transport is not None
         self._parser.clear()
         self._expected = 1
+        self.sent = True
         self._transport.write(request)
         while self._parser.latest is None:
             await self._wait_for_data()
@@ -223,9 +224,11 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Parse what has arrived and wake the caller."""
         data, parser = self._buffer[:nbytes], self._parser
-        if len(parser.complete) >= self._expected:
+        if not self.sent or len(parser.complete) >= self._expected:
+            # Such as the 408 of a load balancer, which must not pass for our response.
             self._failure = ConnectionError(f"{bytes(data[:40])!r} came without a request")
             self.close()
+            self._wake()
             return
         try:
             parser.feed(data)
