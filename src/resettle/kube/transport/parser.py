@@ -65,7 +65,7 @@ class ResponseParser:
         self._head_size = 0
         self._headers: list[tuple[bytes, bytes]] = []
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
-        # Some proxies send a length beside chunks; like Go's client we go by the chunks.
+        # Some proxies send a length beside chunks; like Go's client we follow the chunks.
         self._parser.set_dangerous_leniencies(lenient_chunked_length=True)
 
     def clear(self) -> None:
