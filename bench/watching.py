@@ -33,6 +33,7 @@ from resettle.cluster.client import Client
 from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.framework import Descheduler, assembled, default_registry, load_policy
+from resettle.kube.transport.client import Client
 
 ROUNDS = 5
 SETTLED_SECONDS = 120

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from resettle.cluster.access import Access
-from resettle.cluster.client import Answer, Client
 from resettle.cluster.lease import Lease
 from resettle.cluster.lease_settings import LeaseSettings
 from resettle.errors import AnswerLost
+from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
 from resettle.testing import HandClock, PocketServer
 

@@ -11,9 +11,9 @@ import pytest
 
 from resettle.cluster.access import Access
 from resettle.cluster.cache import Cache
-from resettle.cluster.client import Client
 from resettle.errors import ClusterError, Forbidden, InputError, PluginError, Unauthorized
 from resettle.framework import Kind
+from resettle.kube.transport.client import Client
 from resettle.model import Pod
 from resettle.model.pod import CONDITIONS
 from resettle.testing import (

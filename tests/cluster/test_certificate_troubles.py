@@ -17,6 +17,7 @@ from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.cluster.refusals import refused
 from resettle.errors import ClusterError, ClusterUnreachable, Unauthorized
+from resettle.kube.transport.client import Client
 from resettle.testing import Fault, PocketServer
 
 from .certificates import Authority, Pair

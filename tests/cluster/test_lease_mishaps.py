@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
 from resettle.cluster.lease import Lease
 from resettle.cluster.lease_settings import LeaseSettings
 from resettle.errors import ClusterError, Forbidden, Unauthorized
+from resettle.kube.transport.client import Client
 from resettle.log import QUIET
 from resettle.testing import Ban, Fault, HandClock, PocketServer
 

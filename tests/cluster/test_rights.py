@@ -9,7 +9,6 @@ import pytest
 from msgspec import Struct
 
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
 from resettle.cluster.lease_settings import LeaseSettings
 from resettle.cluster.reviews import ensure, reviewed
 from resettle.cluster.rights import Right, Rule, needed, rules
@@ -17,6 +16,7 @@ from resettle.errors import Forbidden, InputError
 from resettle.framework import Kind, Plugin, default_registry, load_policy
 from resettle.framework.descheduler import Descheduler, assembled
 from resettle.framework.profile import Instance, Profile
+from resettle.kube.transport.client import Client
 from resettle.policy.args import Args
 from resettle.policy.known import ExtensionPoint
 from resettle.testing import Ban, PocketServer

@@ -15,6 +15,7 @@ from resettle.cluster.cache import Cache
 from resettle.cluster.client import Client
 from resettle.cluster.collect import list_cluster
 from resettle.framework import Kind
+from resettle.kube.transport.client import Client
 from resettle.log import QUIET, Log
 from resettle.model import Snapshot
 from resettle.model.kinds import KINDS

@@ -10,7 +10,6 @@ import pytest
 
 from resettle.clock import SYSTEM
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
 from resettle.controllers.soft_taints.corrections import TaintPatch
 from resettle.controllers.soft_taints.writing import (
     AT_ONCE,
@@ -21,6 +20,7 @@ from resettle.controllers.soft_taints.writing import (
     apply,
 )
 from resettle.errors import NotNow
+from resettle.kube.transport.client import Client
 from resettle.loop.stop import HastyClock, Stop
 from resettle.model.taint import Taint
 from resettle.testing import Ban, Fault, PocketServer

@@ -14,10 +14,10 @@ import sys
 import time
 
 from resettle.clock import SYSTEM
-from resettle.cluster.client import Client
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.cluster.lease import Lease
 from resettle.cluster.lease_settings import LeaseSettings
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 
 NAME = "contended"

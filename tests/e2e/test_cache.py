@@ -11,6 +11,7 @@ from resettle.cluster.cache import Cache
 from resettle.cluster.client import Client
 from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
+from resettle.kube.transport.client import Client
 from resettle.model import Snapshot
 from resettle.testing import NOW
 from tests.cluster.watched import EVERYTHING, everything

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from resettle.clock import SYSTEM
-from resettle.cluster.client import Client
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.cluster.lease import Lease
 from resettle.errors import ClusterError
+from resettle.kube.transport.client import Client
 from resettle.log import QUIET
 from tools.control_plane.api import Api, Object
 from tools.control_plane.papers import ADMIN

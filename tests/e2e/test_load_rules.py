@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
+from resettle.kube.transport.client import Client
 from resettle.load.measuring import MAX_AGE
 from resettle.load.queried import METRIC, Queried
 from resettle.load.sources.prometheus import PrometheusServer

@@ -9,8 +9,6 @@ from typing import Any
 
 from resettle.cluster.access import Access
 from resettle.cluster.cache import Cache
-from resettle.cluster.client import Client
-from resettle.cluster.pace import Pace
 from resettle.errors import NotNow
 from resettle.evict.carry import AT_ONCE, Carrier
 from resettle.evict.events import Recorder
@@ -18,6 +16,8 @@ from resettle.evict.eviction_api import EvictionAPI
 from resettle.evict.hands import ApiHands
 from resettle.evict.ledger import Ledger
 from resettle.framework import Ending, Mover, Outcome
+from resettle.kube.transport.client import Client
+from resettle.kube.transport.pacing import RateLimiter
 from resettle.log import Log
 from resettle.model.pod import Pod
 from resettle.testing import NOW, HandClock, PocketServer, World
@@ -103,7 +103,7 @@ class Rig:
 
 @asynccontextmanager
 async def rigged(
-    world: World, pace: Callable[[HandClock], Pace] | None = None
+    world: World, pace: Callable[[HandClock], RateLimiter] | None = None
 ) -> AsyncIterator[Rig]:
     """A rig for a pocket server with this world in it."""
     clock = HandClock()

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from resettle.cluster.pace import Pace
 from resettle.framework import Ending, Move, Options, Outcome
+from resettle.kube.transport.pacing import RateLimiter
 from resettle.testing import Change, budget, cluster, node, pod
 
 from .carrying import endings, rigged, story
@@ -115,7 +115,7 @@ def test_nothing_more_is_sent_once_we_may_not_act(at_once: int) -> None:
 
 def test_a_request_that_waits_for_its_turn_is_not_sent_after_the_end() -> None:
     async def told() -> None:
-        async with rigged(WORLD, lambda clock: Pace(1, 1, clock)) as rig:
+        async with rigged(WORLD, lambda clock: RateLimiter(1, 1, clock)) as rig:
             carrying = asyncio.create_task(rig.carried_out("a", "b", by=rig.carrier(at_once=1)))
             await rig.clock.asleep()
             rig.stopped = True

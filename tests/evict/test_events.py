@@ -11,10 +11,10 @@ from urllib.parse import quote
 import pytest
 
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
 from resettle.evict import events
 from resettle.evict.events import Recorder, event_of
 from resettle.framework import Ending, Outcome
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.testing import Ban, Fault, HandClock, PocketServer, namespace
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
 from resettle.evict.carry import AT_ONCE
 from resettle.evict.eviction_api import EvictionAPI
 from resettle.evict.hands import ApiHands
 from resettle.framework import Ending
+from resettle.kube.transport.client import Client
 from resettle.testing import cluster, node, pod
 from tools.control_plane.processes import free_ports
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resettle.cluster.http1 import Garbled
+from resettle.kube.transport.parser import MalformedResponse
 from resettle.serving.http import Answer, parsed, plain, written
 
 
@@ -58,7 +58,7 @@ def test_whether_another_request_may_follow(first: str, headers: list[str], last
     ],
 )
 def test_what_is_no_request_is_told(bad: bytes) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedResponse):
         parsed(bad)
 
 

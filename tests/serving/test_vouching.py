@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from resettle.cluster.client import Client
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.errors import Forbidden
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.loop.status import Role, Status
 from resettle.serving import Serving, Window, meters_of_a_run

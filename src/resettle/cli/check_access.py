@@ -87,9 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Asks for each right and prints the answers; 1 when one is missing."""
     import asyncio
 
-    from resettle.cluster.client import Client
     from resettle.cluster.kubeconfig import find_access
     from resettle.cluster.reviews import reviewed
+    from resettle.kube.transport.client import Client
 
     rights = needed_rights(arguments, named_policy(arguments))
     access = find_access(arguments.kubeconfig, arguments.context)

@@ -20,6 +20,12 @@ from resettle.cluster.portions import portions
 from resettle.cluster.refusals import refused
 from resettle.errors import ClusterError
 from resettle.model.kinds import KINDS, group_of
+from resettle.cluster.collect import Collection
+from resettle.errors import ClusterError, InputError
+from resettle.framework.plugin import Kind
+from resettle.kube.transport.blocking import BlockingConnection
+from resettle.model.decode import Decoder
+from resettle.model.pod import CONDITIONS
 
 PAGE = 500
 _BUILT_IN = frozenset(kind.path for kind in KINDS.values())
@@ -51,7 +57,7 @@ class Api:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._connection = Connection(access)
+        self._connection = BlockingConnection(access)
 
     def close(self) -> None:
         """Ends the connection."""
@@ -59,11 +65,11 @@ class Api:
 
     def ask(self, path: str) -> None:
         """Sends a request without waiting for its answer."""
-        self._connection.ask(path)
+        self._connection.send(path)
 
     def answer(self, what: str, group: str = "") -> bytes:
         """The body of the answer to the last request; `what` and `group` are told in errors."""
-        answer = self._connection.heard()
+        answer = self._connection.receive()
         if answer.status == 200:
             return answer.body
         if answer.status == 410:

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from resettle.clock import Clock
-from resettle.cluster.client import Client
 from resettle.cluster.lease_desk import LeaseDesk
 from resettle.cluster.lease_record import Record, first_lease
 from resettle.cluster.lease_settings import SPREAD, LeaseSettings
 from resettle.errors import LeaseLost, ResettleError
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 
 _RELEASE_SECONDS = 5

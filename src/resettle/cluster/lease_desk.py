@@ -11,11 +11,11 @@ from typing import Literal
 
 import msgspec
 
-from resettle.cluster.client import Answer, Client
 from resettle.cluster.lease_record import Object, Record, read_record
 from resettle.cluster.lease_settings import LeaseSettings
 from resettle.cluster.refusals import refused
 from resettle.errors import ClusterError, ClusterUnreachable, ResettleError, Unauthorized
+from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
 
 Verb = Literal["get", "create", "update"]

@@ -17,12 +17,12 @@ from functools import partial
 
 from resettle.clock import Clock
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
 from resettle.cluster.listing import in_thread, listed
 from resettle.cluster.news import UNREADABLE, Garbled, News, Reader, unreadable, version_of
 from resettle.cluster.shelf import Shelf
 from resettle.cluster.statuses import Answer, status_of
 from resettle.errors import ClusterError, Forbidden, InputError, Unauthorized
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 
 LONGEST_PAUSE = 30.0

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from resettle.cluster.client import Client
 from resettle.cluster.refusals import forbidden, refused
 from resettle.cluster.rights import Right
 from resettle.errors import ClusterError, Forbidden
+from resettle.kube.transport.client import Client
 
 _GROUP, _RESOURCE = "authorization.k8s.io", "selfsubjectaccessreviews"
 _AT_ONCE = 8

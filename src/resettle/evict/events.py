@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Struct
 
 from resettle.clock import Clock, to_the_second
-from resettle.cluster.client import Answer, Client
 from resettle.cluster.refusals import rule
 from resettle.cluster.statuses import is_overload, status_of
 from resettle.errors import ResettleError
@@ -26,6 +25,7 @@ from resettle.evict.eviction_api import REQUESTED_BY
 from resettle.framework.mover import Ending, Outcome
 from resettle.framework.plan import HeldBack, Move
 from resettle.framework.verdict import Limit, Refusal
+from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
 
 CONTROLLER = "sigs.k8s.io.descheduler"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from resettle.cluster.client import Answer, Client
+from resettle.kube.transport.client import Answer, Client
 
 
 class ApiHands:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from resettle.clock import Clock
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
-from resettle.cluster.pace import Pace
+from resettle.kube.transport.client import Client
+from resettle.kube.transport.pacing import RateLimiter
 from resettle.loop.settings import Settings
 from resettle.loop.stop import HastyClock, Stop
 
@@ -31,8 +31,8 @@ async def clients_of(
 
         async def client(clock: Clock, *, paced: bool) -> Client:
             held_back = paced and settings.qps >= 0
-            pace = Pace(settings.qps, settings.burst, clock) if held_back else None
-            return await stack.enter_async_context(Client(access, pace, clock))
+            limiter = RateLimiter(settings.qps, settings.burst, clock) if held_back else None
+            return await stack.enter_async_context(Client(access, limiter, clock))
 
         yield Clients(
             await client(clock, paced=False),

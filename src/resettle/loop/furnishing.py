@@ -9,7 +9,6 @@ from functools import partial
 from resettle.clock import Clock
 from resettle.cluster.access import Access
 from resettle.cluster.cache import Cache
-from resettle.cluster.client import Client
 from resettle.cycle import House, Witness, preview
 from resettle.errors import NotNow
 from resettle.evict.carry import Carrier
@@ -20,6 +19,7 @@ from resettle.evict.ledger import Ended, Ledger
 from resettle.framework.mover import Hands, Moved, Mover
 from resettle.framework.profile import Profile
 from resettle.framework.spans import NO_SPANS, Spans
+from resettle.kube.transport.client import Client
 from resettle.load.sources.meters import measuring
 from resettle.log import Log
 from resettle.loop.clients import Clients

@@ -11,10 +11,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from resettle.clock import Clock
-from resettle.cluster.client import Client
 from resettle.cluster.lease import Lease
 from resettle.cluster.lease_settings import LeaseSettings
 from resettle.errors import NotNow
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.loop.status import Role
 from resettle.loop.stop import Stop

@@ -19,7 +19,6 @@ from functools import partial
 from resettle import __version__
 from resettle.clock import Clock
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
 from resettle.cluster.reviews import ensure
 from resettle.cluster.rights import needed
 from resettle.cycle import House, Witness, run_cycle, tell_known
@@ -28,6 +27,7 @@ from resettle.framework.mover import Outcome
 from resettle.framework.plan import Move
 from resettle.framework.plugin import Plugin
 from resettle.framework.spans import NO_SPANS, Spans
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.loop.clients import Clients, clients_of
 from resettle.loop.furnishing import Furnisher

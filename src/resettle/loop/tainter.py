@@ -18,7 +18,6 @@ from msgspec import Struct, structs
 from resettle.clock import Clock
 from resettle.cluster.access import Access
 from resettle.cluster.cache import Cache
-from resettle.cluster.client import Client
 from resettle.cluster.lease_settings import LeaseSettings
 from resettle.cluster.reviews import ensure
 from resettle.cluster.rights import needed_to_taint
@@ -27,6 +26,7 @@ from resettle.controllers.soft_taints.tending import Tended, tend
 from resettle.controllers.soft_taints.writing import NodeWriter
 from resettle.errors import ClusterError, ResettleError
 from resettle.framework.plugin import Plugin
+from resettle.kube.transport.client import Client
 from resettle.load.sources.meters import Meters, measuring
 from resettle.log import Log
 from resettle.loop.leadership import Leadership

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
 
-from resettle.cluster.http1 import Garbled
+from resettle.kube.transport.parser import MalformedResponse
 
 PLAIN = "text/plain; charset=utf-8"
 _FORMS = ("HTTP/1.0", "HTTP/1.1")
@@ -52,22 +52,22 @@ def plain(status: int, text: str, *headers: tuple[str, str]) -> Answer:
 
 
 def parsed(head: bytes) -> Request:
-    """The request with this head; raises `Garbled` if it is none."""
+    """The request with this head; raises `MalformedResponse` if it is none."""
     first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or words[2] not in _FORMS or not words[1]:
-        raise Garbled(f"it begins with {first[:40]!r}")
+        raise MalformedResponse(f"it begins with {first[:40]!r}")
     method, target, form = words
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not name or name != name.strip():
-            raise Garbled(f"it has a header {line[:40]!r}")
+            raise MalformedResponse(f"it has a header {line[:40]!r}")
         headers[name.lower()] = value.strip()
     try:
         where = urlsplit(target)
     except ValueError:
-        raise Garbled(f"it asks for {target[:40]!r}") from None
+        raise MalformedResponse(f"it asks for {target[:40]!r}") from None
     connection = headers.get("connection", "").lower()
     lasts = connection == "keep-alive" if form == _FORMS[0] else connection != "close"
     # Whatever body follows is not read, so nothing can be heard behind it.

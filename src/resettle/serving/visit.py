@@ -8,7 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from ssl import SSLContext
 
-from resettle.cluster.http1 import Garbled
+from resettle.kube.transport.parser import MalformedResponse
 from resettle.log import Log
 from resettle.serving.http import Answer, Request, parsed, plain, written
 
@@ -78,7 +78,7 @@ class Visit:
                 request = parsed(await reader.readuntil(_END))
         except asyncio.LimitOverrunError:
             answer = plain(431, "the head of the request is too long\n")
-        except Garbled as error:
+        except MalformedResponse as error:
             answer = plain(400, f"this is not HTTP: {error}\n")
         else:
             self.rests_since = math.inf

@@ -16,10 +16,10 @@ import msgspec
 from msgspec import Struct
 
 from resettle.clock import Clock
-from resettle.cluster.client import Client
 from resettle.cluster.refusals import refused
 from resettle.cluster.rights import ACCESS_REVIEWS, TOKEN_REVIEWS, Right
 from resettle.errors import ClusterError
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.serving.http import Answer, Request, plain
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from resettle.clock import Clock
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
 from resettle.cluster.reviews import ensure
 from resettle.cluster.rights import VOUCHING
 from resettle.errors import InputError
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.loop.status import Status
 from resettle.serving.door import Door, bound

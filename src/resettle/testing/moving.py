@@ -64,8 +64,8 @@ def _seen(pocket: PocketServer, key: str) -> Pod:
 async def _moved(plugin: Plugin, args: Args, url: str, move: Move, options: Options) -> Outcome:
     # Imported here: nothing of aiohttp is before something is really sent.
     from resettle.cluster.access import Access
-    from resettle.cluster.client import Client
     from resettle.evict.hands import ApiHands
+    from resettle.kube.transport.client import Client
 
     async with Client(Access(server=url)) as client:
         assert plugin.evict is not None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
+from resettle.kube.transport.client import Client
 from resettle.load.sources.metrics_api import MetricsApi, evened_out
 from resettle.model.quantity import parse_quantity
 from resettle.model.readings import METRICS_API, SMOOTHED, Measured, Readings, Used

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
+from resettle.kube.transport.client import Client
 from resettle.load.sources.meters import Meters
 from resettle.load.sources.prometheus import PrometheusServer
 from resettle.model.readings import PROMETHEUS, Figure, Measured, Question, Readings

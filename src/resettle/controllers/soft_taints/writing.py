@@ -20,10 +20,10 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct, field
 
-from resettle.cluster.client import Answer, Client
 from resettle.cluster.refusals import refused
 from resettle.controllers.soft_taints.corrections import TaintPatch, Written, rewritten
 from resettle.errors import AnswerLost, ClusterError, ClusterUnreachable, NotNow
+from resettle.kube.transport.client import Answer, Client
 
 AT_ONCE = 20
 """Nodes that are being written at the same time."""

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from resettle.clock import SYSTEM, Clock
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
 from resettle.errors import ResettleError
+from resettle.kube.transport.client import Client
 from resettle.load.sources.metrics_api import POLL_SECONDS, MetricsApi
 from resettle.load.sources.prometheus import PrometheusServer
 from resettle.model.readings import KUBERNETES_METRICS, PROMETHEUS, Measured, Question, Readings

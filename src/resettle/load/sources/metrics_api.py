@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from resettle.clock import SYSTEM, Clock
-from resettle.cluster.client import Client
 from resettle.cluster.refusals import refused
 from resettle.errors import ClusterError, InputError, ResettleError
+from resettle.kube.transport.client import Client
 from resettle.model.quantity import NANO, counted
 from resettle.model.readings import (
     METRICS_API,

@@ -11,12 +11,12 @@ from urllib.parse import urlencode, urlsplit
 
 from resettle.clock import SYSTEM, Clock
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
 from resettle.cluster.in_cluster import ACCOUNT
 from resettle.cluster.proxies import proxy_for
 from resettle.cluster.statuses import Answer
 from resettle.cluster.trust import trusting
 from resettle.errors import InputError, ResettleError
+from resettle.kube.transport.client import Client
 from resettle.load.sources.answers import figures, samples
 from resettle.load.sources.tokens import Held, credentials, token_of
 from resettle.model.readings import Question, Readings

@@ -16,11 +16,11 @@ import msgspec
 from msgspec import Struct
 
 from resettle.clock import Clock
-from resettle.cluster.client import Client
 from resettle.cluster.credentials import Credentials, Fixed, TokenFile, bearer, clean_token
 from resettle.cluster.in_cluster import ACCOUNT
 from resettle.cluster.refusals import refused
 from resettle.errors import ClusterError, InputError
+from resettle.kube.transport.client import Client
 from resettle.policy.document import Prometheus, SecretReference
 
 KEY = "prometheusAuthToken"

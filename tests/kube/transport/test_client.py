@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 
 from resettle.cluster.access import Access
-from resettle.cluster.client import Answer, Client
 from resettle.cluster.credentials import TokenFile
-from resettle.cluster.pace import Pace
 from resettle.errors import AnswerLost, ClusterUnreachable, NotNow
+from resettle.kube.transport.client import Answer, Client
+from resettle.kube.transport.pacing import RateLimiter
 from resettle.testing import Fault, HandClock, PocketServer, namespace
-
-from .contenders import story
-from .listener import Listener, at_work
+from tests.cluster.contenders import story
+from tests.cluster.listener import Listener, at_work
 
 NODES = "/api/v1/nodes"
 BUSY = Fault(status=429, retry_after_seconds=2)
@@ -104,7 +103,9 @@ def test_requests_are_paced() -> None:
         clock = HandClock()
         async with (
             PocketServer() as pocket,
-            Client(Access(server=pocket.url), Pace(1, 2, clock), clock, jitter=steady) as client,
+            Client(
+                Access(server=pocket.url), RateLimiter(1, 2, clock), clock, jitter=steady
+            ) as client,
         ):
             tasks = [asyncio.create_task(client.send("GET", NODES)) for _ in range(3)]
             await asyncio.gather(*tasks[:2])
@@ -330,7 +331,7 @@ def test_posts_take_a_turn_each() -> None:
         clock = HandClock()
         async with (
             PocketServer() as pocket,
-            Client(Access(server=pocket.url), Pace(1, 5, clock), clock) as client,
+            Client(Access(server=pocket.url), RateLimiter(1, 5, clock), clock) as client,
         ):
             assert client.at_once() == 5
             await client.post_all(leases(4))
