@@ -215,6 +215,25 @@ def test_a_handler_that_fails_is_described_in_the_log_and_not_to_the_client() ->
     play(story())
 
 
+def test_a_response_that_fails_in_the_middle_ends_the_connection() -> None:
+    async def broken(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"the first part\n")
+        raise ConnectionRefusedError("no database")
+
+    async def story() -> None:
+        log: list[str] = []
+        async with serving(broken, log=log) as server:
+            client = HttpsClient(server.port)
+            with pytest.raises((OSError, http.client.HTTPException)):
+                await client.request("/")
+            client.close()
+        assert log == ['ERROR request failed path=/ reason="ConnectionRefusedError: no database"']
+
+    play(story())
+
+
 def test_a_handler_that_takes_too_long_is_given_up() -> None:
     async def never(request: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()

@@ -263,21 +263,22 @@ class HttpsServer:
             accepting.cancel()
             await asyncio.gather(accepting, return_exceptions=True)
             self._listener.close()
+            opening = [connection.opening for connection in self._connections if connection.opening]
+            for connection in list(self._connections):
+                if not connection.is_open:
+                    connection.abort()
+            await asyncio.gather(*opening, return_exceptions=True)
             await runner.cleanup()
             await self._end_connections()
 
     async def _end_connections(self) -> None:
-        opening = [connection.opening for connection in self._connections if connection.opening]
-        for connection in list(self._connections):
-            if not connection.is_open:
-                connection.abort()
+        """Give connections a moment to send what is left, then abort them."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
-                while any(connection.is_open for connection in self._connections):
+                while self._connections:
                     await asyncio.sleep(0.01)
         for connection in list(self._connections):
             connection.abort()
-        await asyncio.gather(*opening, return_exceptions=True)
         await asyncio.sleep(0)  # aborted transports report their end in the next turn of the loop
 
     # -- connections ------------------------------------------------------------------------------
@@ -318,6 +319,8 @@ class HttpsServer:
             response = await self._respond(request, handler, connection)
             if request.can_read_body:
                 response.force_close()
+            if not response.prepared and request.writer.output_size > 0:
+                connection.abort()  # another response has begun, and cannot be completed
             try:
                 async with asyncio.timeout(self._limits.send_seconds):
                     await response.prepare(request)
@@ -348,9 +351,9 @@ class HttpsServer:
             log = self._log.only_when_new("request time")
             log.warning("request took too long", path=request.path)
             return web.Response(status=503, text="this took too long\n")
-        except ConnectionError:
-            raise
         except Exception as error:
+            if request.transport is None:
+                raise  # the client has gone
             reason = f"{type(error).__name__}: {error}"
             self._log.error("request failed", path=request.path, reason=reason)
             return web.Response(status=500, text="this request failed; the log says why\n")
