@@ -29,7 +29,7 @@ from bench.run import DOCS, policy_text, repeatable, setting
 from bench.serving import Serving, ask
 from bench.steady import AT
 from resettle.cluster.cache import Cache
-from resettle.cluster.client import Client
+from resettle.kube.transport.client import Client
 from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.framework import Descheduler, assembled, default_registry, load_policy

@@ -12,7 +12,7 @@ import pytest
 from resettle.cluster.lease_settings import LeaseSettings
 from resettle.controllers.soft_taints.task import Mode
 from resettle.errors import Forbidden, PolicyError
-from resettle.serving.health import ALIVE, READY, told
+from resettle.telemetry.routes import ALIVE, READY, run_checks
 from resettle.testing import Ban, Fault, PocketServer
 
 from .tainting import INTERVAL, KEY, MARK, SOFT, full, policy, tainting
@@ -320,15 +320,15 @@ def test_it_is_ready_once_it_knows_the_nodes_and_alive_all_along() -> None:
         server = PocketServer(full("hot", 90), faults=[slow])
         async with tainting([], server=server) as stage:
             await stage.until(lambda: bool(stage.told("starting")))
-            assert told("readyz", READY, stage.tainter.status())[0] is False
-            assert told("livez", ALIVE, stage.tainter.status())[0] is True
+            assert run_checks("readyz", READY, stage.tainter.status())[0] is False
+            assert run_checks("livez", ALIVE, stage.tainter.status())[0] is True
 
         async with tainting(full("hot", 90)) as stage:
             await stage.rounds(1)
-            assert told("readyz", READY, stage.tainter.status()) == (True, "ok")
+            assert run_checks("readyz", READY, stage.tainter.status()) == (True, "ok")
 
             stage.tainter.stop()
-            assert "shutdown" in told("readyz", READY, stage.tainter.status())[1]
+            assert "shutdown" in run_checks("readyz", READY, stage.tainter.status())[1]
 
     play(story())
 

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from resettle.serving.catalogue import CATALOGUE, GROUPS, Meter
-from resettle.serving.results import LIMITED
-from resettle.serving.tainter_catalogue import GROUPS as OF_THE_TAINTER
-from resettle.serving.tainter_catalogue import SHARED
+from resettle.telemetry.metrics.catalogue import (
+    RUN_CATALOGUE,
+    RUN_GROUPS,
+    SHARED,
+    SOFT_TAINTER_GROUPS,
+    Metric,
+)
+from resettle.telemetry.metrics.run import LIMIT_RESULTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 
@@ -23,7 +27,10 @@ VALUES: Mapping[str, Mapping[str, str]] = {
         "error": "refused or failed; also a pod that was to move in the background, or whose "
         "answer was lost, and that turned out to stay",
         "background": "somebody else moves the pod from now on; how that ends counts once more",
-        **{said: f"held back by the limit for each {limit}" for limit, said in LIMITED.items()},
+        **{
+            said: f"held back by the limit for each {limit}"
+            for limit, said in LIMIT_RESULTS.items()
+        },
     },
     "`result` of cycles": {
         "done": "all of the plan was carried out",
@@ -113,7 +120,7 @@ VALUES: Mapping[str, Mapping[str, str]] = {
 _HEAD = """\
 # Metrics
 
-<!-- Written by `python -m tools.metrics_page`; edit src/resettle/serving/catalogue.py instead. -->
+<!-- Written by `python -m tools.metrics_page`; edit telemetry/metrics/catalogue.py. -->
 
 What `resettle run` tells at `/metrics`, and [further down](#rounds-of-the-soft-tainter) what
 `resettle soft-tainter` does: every name, its labels, and what they say. How to scrape them, what to
@@ -143,20 +150,20 @@ tells them, of both components.
 def page() -> str:
     """All of it."""
     parts = [_HEAD]
-    parts += ["\n".join(_table(title, meters)) for title, meters in GROUPS.items()]
-    parts += ["\n".join(_table(title, meters)) for title, meters in OF_THE_TAINTER.items()]
-    parts += [_shared(), _PROCESS, "\n".join(_twins()), "## What labels say\n"]
+    parts += ["\n".join(_table(title, metrics)) for title, metrics in RUN_GROUPS.items()]
+    parts += ["\n".join(_table(title, metrics)) for title, metrics in SOFT_TAINTER_GROUPS.items()]
+    parts += [_shared(), _PROCESS, "\n".join(_older_names()), "## What labels say\n"]
     parts += ["\n".join(_values(title, values)) for title, values in VALUES.items()]
     return "\n".join(parts)
 
 
-def _table(title: str, meters: tuple[Meter, ...]) -> Iterator[str]:
+def _table(title: str, metrics: tuple[Metric, ...]) -> Iterator[str]:
     yield f"## {title}\n"
     yield "| metric | kind | labels | what it says |"
     yield "|---|---|---|---|"
-    for it in meters:
+    for it in metrics:
         labels = ", ".join(f"`{label}`" for label in it.labels)
-        yield f"| `{it.name}` | {it.kind} | {labels} | {it.says} |"
+        yield f"| `{it.name}` | {it.kind} | {labels} | {it.help} |"
     yield ""
 
 
@@ -168,14 +175,14 @@ def _shared() -> str:
     )
 
 
-def _twins() -> Iterator[str]:
+def _older_names() -> Iterator[str]:
     yield "## Older names\n"
     yield "The peer has renamed some of its metrics and tells both names; so does resettle.\n"
     yield "| older name | the same as |"
     yield "|---|---|"
-    for it in CATALOGUE:
-        if it.twin:
-            yield f"| `{it.twin}` | `{it.name}` |"
+    for it in RUN_CATALOGUE:
+        if it.older_name:
+            yield f"| `{it.older_name}` | `{it.name}` |"
     yield ""
 
 

@@ -15,7 +15,7 @@ from resettle.framework.spans import NO_SPANS
 from resettle.log import Log
 from resettle.testing import PocketServer, cluster, node, pod
 from tests.cli.command import LIFETIME, resettle, write
-from tests.tracing.receiver import receiving
+from tests.telemetry.fakes import receiving
 
 NAMED = "--otel-collector-endpoint=localhost:1"
 
@@ -29,7 +29,7 @@ def spans(*words: str, told: list[str] | None = None) -> object:
 @pytest.fixture
 def without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    monkeypatch.delitem(sys.modules, "resettle.tracing.provider", raising=False)
+    monkeypatch.delitem(sys.modules, "resettle.telemetry.tracing", raising=False)
 
 
 def test_without_a_collector_nothing_is_followed_or_imported(tmp_path: Path) -> None:

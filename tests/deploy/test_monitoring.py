@@ -16,11 +16,11 @@ from resettle.load.bands import BANDS
 from resettle.loop.status import Result, Role
 from resettle.model.taint import PREFER_NO_SCHEDULE
 from resettle.plugins.low_node_utilization import PLUGIN as LOW
-from resettle.serving.catalogue import CATALOGUE
-from resettle.serving.meters import Meters
+from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE
+from resettle.telemetry.metrics.run import RunMetrics
 from resettle.testing import node, pod
 from tests.running import policy, running
-from tests.serving.readings import Reading, readings
+from tests.telemetry.harness import Reading, readings
 from tools.operator_rules import SHIPPED, manifest
 
 from .manifests import DEPLOY, documents, pod_of
@@ -67,7 +67,7 @@ every_query = pytest.mark.parametrize("asked", [*queries()], ids=lambda it: it.b
 
 def exposed() -> dict[str, set[str]]:
     """The labels of every name that a run exposes once it has evicted and balanced."""
-    meters = Meters()
+    metrics = RunMetrics()
 
     async def story() -> None:
         full = node("n1").holding(pod("a", age="3h"))
@@ -76,13 +76,13 @@ def exposed() -> dict[str, set[str]]:
         lines = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
         document["profiles"][0]["pluginConfig"].append({"name": LOW.name, "args": lines})
         document["profiles"][0]["plugins"]["balance"] = {"enabled": [LOW.name]}
-        watched = {"witnesses": [meters.reported], "onlooker": meters}
+        watched = {"witnesses": [metrics.reported], "onlooker": metrics}
         async with running(objects, document, **watched) as stage:  # type: ignore[arg-type]
             await stage.cycles(1)
-            meters.look(stage.runner.status())
+            metrics.update(stage.runner.status())
 
     asyncio.run(story())
-    told: list[Reading] = readings(meters.text())
+    told: list[Reading] = readings(metrics.text())
     return {it.name: set(it.labels) for it in told}
 
 
@@ -130,7 +130,7 @@ def test_every_metric_of_ours_is_shown_or_watched() -> None:
     asked_for = {metric for asked in queries() for metric in read(asked.expr).metrics}
     names = {re.sub(r"_(bucket|sum|count)$", "", metric) for metric in asked_for}
 
-    ours = {it.name for it in CATALOGUE if it.name.startswith("resettle_")}
+    ours = {it.name for it in RUN_CATALOGUE if it.name.startswith("resettle_")}
     unseen = ours - names
     assert unseen <= {
         "resettle_cache_synced",

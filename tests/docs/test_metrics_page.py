@@ -12,12 +12,10 @@ from resettle.framework.mover import Ending
 from resettle.load.bands import OVER, UNDER, UNKNOWN, WITHIN
 from resettle.loop.rounds import RoundResult
 from resettle.loop.status import Result, Role
-from resettle.serving import tainter_catalogue
-from resettle.serving.catalogue import CATALOGUE
-from resettle.serving.health import ALIVE, READY
-from resettle.serving.meters import Meters
-from resettle.serving.results import AT_ONCE, LIMITED
-from resettle.serving.tainter_meters import TainterMeters, Write
+from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE, SOFT_TAINTER_CATALOGUE
+from resettle.telemetry.metrics.run import IMMEDIATE_RESULTS, LIMIT_RESULTS, RunMetrics
+from resettle.telemetry.metrics.soft_tainter import SoftTainterMetrics, Write
+from resettle.telemetry.routes import ALIVE, READY
 from tests.deploy.monitoring import MONITORING, alerts
 from tools.metrics_page import PAGE, VALUES, page
 
@@ -31,7 +29,7 @@ def test_the_page_of_metrics_is_what_the_catalogue_says() -> None:
 @pytest.mark.parametrize(
     ("heading", "values"),
     [
-        ("`result` of evictions", {*AT_ONCE.values(), *LIMITED.values()}),
+        ("`result` of evictions", {*IMMEDIATE_RESULTS.values(), *LIMIT_RESULTS.values()}),
         ("`result` of cycles", {*Result}),
         ("`outcome`", {*Ending}),
         ("`stage`", {*Stage}),
@@ -46,12 +44,12 @@ def test_every_value_of_a_label_is_explained(heading: str, values: set[str]) -> 
 
 
 def test_every_metric_that_is_exposed_is_on_the_page() -> None:
-    text = Meters().text() + TainterMeters().text()
+    text = RunMetrics().text() + SoftTainterMetrics().text()
     exposed = set(re.findall(r"^# TYPE (\S+)", text.decode(), re.MULTILINE))
 
     told = set(re.findall(r"`((?:descheduler|resettle|process)_\w+)`", page()))
     assert exposed <= told
-    assert {it.name for it in (*CATALOGUE, *tainter_catalogue.CATALOGUE)} <= told
+    assert {it.name for it in (*RUN_CATALOGUE, *SOFT_TAINTER_CATALOGUE)} <= told
 
 
 def test_every_alert_has_a_section_that_says_what_to_do() -> None:

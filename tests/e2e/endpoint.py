@@ -12,7 +12,7 @@ import trustme
 import yaml
 
 from tests.deploy.monitoring import MONITORING
-from tests.serving.readings import Reading, readings
+from tests.telemetry.harness import Reading, readings
 from tools.control_plane.api import Api
 from tools.control_plane.processes import free_ports
 

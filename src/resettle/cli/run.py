@@ -62,7 +62,7 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     from resettle.framework.registry import default_registry
     from resettle.loop import PolicyFile, Runner
     from resettle.loop.onlooker import NOBODY
-    from resettle.serving import Window, meters_of_a_run
+    from resettle.telemetry import Endpoint, build_run_metrics
 
     settings = settings_of(arguments)
     serving = serving_flags.settings(arguments, optional=not settings.interval)
@@ -78,16 +78,16 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     @asynccontextmanager
     async def at_work() -> AsyncIterator[Runner]:
         access = find_access(arguments.kubeconfig, arguments.context)
-        window = Window(serving, access, SYSTEM, log, meters_of_a_run)
-        meters = window.meters
-        witnesses: list[Witness] = [meters.reported] if meters else []
+        endpoint = Endpoint(serving, access, SYSTEM, log, build_run_metrics)
+        metrics = endpoint.metrics
+        witnesses: list[Witness] = [metrics.reported] if metrics else []
         if scribe:
             witnesses.append(scribe)
         with tracing_flags.spans_of(arguments, log) as spans:
             runner = Runner(
-                settings, access, plugins, SYSTEM, log, witnesses, meters or NOBODY, spans
+                settings, access, plugins, SYSTEM, log, witnesses, metrics or NOBODY, spans
             )
-            async with window.open(runner.status):
+            async with endpoint.open(runner.status):
                 try:
                     yield runner
                 finally:

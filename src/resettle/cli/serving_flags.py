@@ -12,7 +12,8 @@ from resettle.cli.flags import add_switch
 from resettle.errors import InputError
 
 if TYPE_CHECKING:
-    from resettle.serving import Serving, Tls
+    from resettle.https import Tls
+    from resettle.telemetry import EndpointSettings
 
 _LAST_PORT = 65535
 _OLD_VERSIONS = ("VersionTLS10", "VersionTLS11")
@@ -71,11 +72,11 @@ def add(command: argparse.ArgumentParser, *, port: int = 10258) -> None:
     )
 
 
-def settings(arguments: argparse.Namespace, *, optional: bool) -> Serving | None:
+def settings(arguments: argparse.Namespace, *, optional: bool) -> EndpointSettings | None:
     """What to serve, None for nothing; if that is optional, a taken port is no reason to end."""
     import ipaddress
 
-    from resettle.serving import Serving
+    from resettle.telemetry import EndpointSettings
 
     if not 0 <= arguments.secure_port <= _LAST_PORT:
         raise InputError(
@@ -91,7 +92,7 @@ def settings(arguments: argparse.Namespace, *, optional: bool) -> Serving | None
         raise InputError(
             f"--bind-address: `{address}` is no IP address; write one such as 127.0.0.1"
         ) from None
-    return Serving(
+    return EndpointSettings(
         port=arguments.secure_port,
         address=address,
         metrics=not arguments.disable_metrics,
@@ -102,7 +103,7 @@ def settings(arguments: argparse.Namespace, *, optional: bool) -> Serving | None
 
 
 def _tls(arguments: argparse.Namespace) -> Tls:
-    from resettle.serving import Tls
+    from resettle.https import Tls
 
     if arguments.tls_sni_cert_key:
         raise InputError(

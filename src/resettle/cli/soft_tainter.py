@@ -106,7 +106,7 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     from resettle.loop.policy_file import PolicyFile
     from resettle.loop.rounds import NOBODY_LOOKS
     from resettle.loop.tainter import Tainter
-    from resettle.serving import Window, meters_of_the_tainter
+    from resettle.telemetry import Endpoint, build_soft_tainter_metrics
 
     settings = settings_of(arguments)
     serving = serving_flags.settings(arguments, optional=not settings.interval)
@@ -118,10 +118,10 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     @asynccontextmanager
     async def at_work() -> AsyncIterator[Tainter]:
         access = find_access(arguments.kubeconfig, arguments.context)
-        window = Window(serving, access, SYSTEM, log, meters_of_the_tainter)
-        onlooker = window.meters or NOBODY_LOOKS
+        endpoint = Endpoint(serving, access, SYSTEM, log, build_soft_tainter_metrics)
+        onlooker = endpoint.metrics or NOBODY_LOOKS
         tainter = Tainter(settings, access, plugins, SYSTEM, log, onlooker)
-        async with window.open(tainter.status):
+        async with endpoint.open(tainter.status):
             yield tainter
 
     return run_to_the_end(at_work, log)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from resettle.framework.spans import Spans
     from resettle.log import Log
 
+INSTALL = "pip install 'resettle[otel]'"
+
 
 def add(command: argparse.ArgumentParser) -> None:
     """Adds the flags to a command."""
@@ -68,23 +70,21 @@ def spans_of(arguments: argparse.Namespace, log: Log) -> AbstractContextManager[
 
 
 def _traced(arguments: argparse.Namespace, log: Log) -> AbstractContextManager[Spans]:
-    from resettle.tracing.settings import INSTALL, Tracing
-
-    settings = Tracing(
+    try:
+        from resettle.telemetry.tracing import TracingSettings, send_traces
+    except ImportError as error:
+        raise InputError(
+            f"--otel-collector-endpoint needs OpenTelemetry ({error}); install it with `{INSTALL}`"
+        ) from None
+    settings = TracingSettings(
         endpoint=arguments.otel_collector_endpoint,
         ca_cert=arguments.otel_transport_ca_cert,
         service=arguments.otel_service_name,
         namespace=arguments.otel_trace_namespace,
         sample_rate=arguments.otel_sample_rate,
     )
-    settings.authority()
-    try:
-        from resettle.tracing.provider import traced
-    except ImportError as error:
-        raise InputError(
-            f"--otel-collector-endpoint needs OpenTelemetry ({error}); install it with `{INSTALL}`"
-        ) from None
-    return traced(settings, log)
+    settings.read_authority()
+    return send_traces(settings, log)
 
 
 def _share(word: str) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 
 from resettle.clock import SYSTEM, Clock
 from resettle.cluster.access import Access
-from resettle.cluster.client import Client
+from resettle.kube.transport.client import Client
 from resettle.cluster.api import PATHS
 from resettle.cluster.collect import Collection
 from resettle.cluster.fingerprint import Fingerprint, fingerprint

@@ -1,6 +1,6 @@
 """Spans: what took how long within what, for whoever follows a run with a tracing system.
 
-Here is what they are asked with, and those who follow nothing; `resettle.tracing` has the others.
+Here are the protocols and the no-op spans; `resettle.telemetry.tracing` has those that are sent.
 """
 
 from __future__ import annotations

@@ -1,0 +1,394 @@
+"""What is counted, when, and under which names."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from resettle.evict.ledger import Entry, Stage
+from resettle.framework import Args, Plugin
+from resettle.framework.mover import Ending, Hands, Options, Outcome
+from resettle.framework.plan import Move
+from resettle.loop.status import Result, Role, Status
+from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE
+from resettle.telemetry.metrics.run import RunMetrics
+from resettle.testing import Fault, budget, node, pod
+from tests.evict.moves import seen, to_leave
+from tests.running import Stage as Running
+from tests.running import policy, running
+from tests.telemetry.harness import read, readings
+
+EVICTED = "descheduler_pods_evicted_total"
+OLD = "3h"
+
+
+def world(*pods: dict[str, Any]) -> list[dict[str, Any]]:
+    full = node("n1").holding(*pods)
+    return [full.node, node("n2").node, *full.pods]
+
+
+def play(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(story)
+
+
+@asynccontextmanager
+async def metered(metrics: RunMetrics, *given: Any, **more: Any) -> AsyncIterator[Running]:
+    more |= {"witnesses": [metrics.reported], "onlooker": metrics}
+    async with running(*given, **more) as stage:
+        yield stage
+
+
+# -- the names of upstream -----------------------------------------------------------------------
+
+UPSTREAM = {
+    EVICTED: ("counter", {"result", "strategy", "profile", "namespace", "node"}),
+    "descheduler_pods_evicted": (
+        "counter",
+        {"result", "strategy", "profile", "namespace", "node"},
+    ),
+    "descheduler_loop_duration_seconds": ("histogram", set[str]()),
+    "descheduler_descheduler_loop_duration_seconds": ("histogram", set[str]()),
+    "descheduler_strategy_duration_seconds": ("histogram", {"strategy", "profile"}),
+    "descheduler_descheduler_strategy_duration_seconds": ("histogram", {"strategy", "profile"}),
+    "descheduler_build_info": (
+        "gauge",
+        {"GoVersion", "AppVersion", "DeschedulerVersion", "GitBranch", "GitSha1"},
+    ),
+}
+"""As kubernetes-sigs/descheduler v0.36.0 has them."""
+_OF_LOAD = "descheduler_lownodeutilization"
+OPENSHIFTS = {
+    f"{_OF_LOAD}_node_utilization_value": ("gauge", {"node", "resource"}),
+    f"{_OF_LOAD}_node_utilization_threshold": ("gauge", {"node", "resource", "threshold_type"}),
+    f"{_OF_LOAD}_node_classification": ("gauge", {"node"}),
+    f"{_OF_LOAD}_threshold_mode": ("gauge", set[str]()),
+}
+"""As OpenShift's build of it has them besides."""
+LOADED = {
+    "name": "LowNodeUtilization",
+    "args": {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}},
+}
+
+
+def test_what_the_peer_tells_is_told_with_its_names_kinds_and_labels() -> None:
+    async def story() -> None:
+        metrics = RunMetrics()
+        document = policy()
+        document["profiles"][0]["pluginConfig"].append(LOADED)
+        document["profiles"][0]["plugins"]["balance"] = {"enabled": ["LowNodeUtilization"]}
+        async with metered(metrics, world(pod("a", age=OLD)), document, interval=0) as stage:
+            await stage.working
+        text = metrics.text()
+        told = dict(re.findall(r"^# TYPE (descheduler_\S+) (\w+)$", text.decode(), re.M))
+        wanted = UPSTREAM | OPENSHIFTS
+        assert told == {name: kind for name, (kind, _) in wanted.items()}
+        for name, (kind, labels) in wanted.items():
+            suffix = "_count" if kind == "histogram" else ""
+            lines = [it for it in readings(text) if it.name == name + suffix]
+            assert lines
+            assert {frozenset(it.labels) for it in lines} == {frozenset(labels)}
+
+    play(story())
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [("descheduler_loop_duration_seconds", 500), ("descheduler_strategy_duration_seconds", 100)],
+)
+def test_buckets_are_the_peers_and_are_spelled_as_go_spells_them(name: str, last: int) -> None:
+    async def story() -> None:
+        metrics = RunMetrics()
+        async with metered(metrics, world(pod("a", age=OLD)), interval=0) as stage:
+            await stage.working
+        text = metrics.text().decode()
+        found = re.findall(rf'^{name}_bucket{{.*?le="([^"]+)"', text, re.M)
+        steps = "0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 25 50 100 250 500".split()
+        assert found == [*steps[: steps.index(str(last)) + 1], "+Inf"]
+
+    play(story())
+
+
+def test_a_build_reads_one() -> None:
+    metrics = RunMetrics()
+
+    assert read(metrics, "descheduler_build_info") == 1
+    assert read(metrics, "resettle_build_info") == 1
+
+
+def test_a_twin_tells_what_its_elder_tells() -> None:
+    metrics = RunMetrics()
+    metrics.moved(to_leave(seen()), Outcome(Ending.EVICTED))
+
+    where = {"namespace": "default", "node": "n1", "strategy": "PodLifeTime", "profile": "daily"}
+    for name in (EVICTED, "descheduler_pods_evicted"):
+        assert read(metrics, name, result="success", **where) == 1
+
+
+# -- evictions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ending", "result"),
+    [
+        (Ending.EVICTED, "success"),
+        (Ending.SHOWN, "success"),
+        (Ending.BACKGROUND, "background"),
+        (Ending.BUDGET, "error"),
+        (Ending.WEBHOOK, "error"),
+        (Ending.ERROR, "error"),
+        (Ending.GONE, None),
+        (Ending.CHANGED, None),
+        (Ending.UNKNOWN, None),
+    ],
+)
+def test_each_ending_has_its_result(ending: Ending, result: str | None) -> None:
+    metrics = RunMetrics()
+
+    metrics.moved(to_leave(seen()), Outcome(ending))
+
+    assert read(metrics, EVICTED) == (result is not None)
+    assert result is None or read(metrics, EVICTED, result=result) == 1
+    assert read(metrics, "resettle_moves_total", outcome=str(ending)) == 1
+
+
+@pytest.mark.parametrize(
+    ("stage", "plugin", "left", "result"),
+    [
+        pytest.param(Stage.UNKNOWN, "A", True, "success", id="a lost answer that was a yes"),
+        pytest.param(Stage.UNKNOWN, "A", False, "error", id="a lost answer that was a no"),
+        pytest.param(Stage.CONFIRMED, "A", True, "success", id="moved in background"),
+        pytest.param(Stage.ASSUMED, "A", False, "error", id="never moved in background"),
+        pytest.param(Stage.CONFIRMED, "", True, None, id="moved on somebody else's word"),
+        pytest.param(Stage.EVICTED, "A", True, None, id="counted when it was granted"),
+    ],
+)
+def test_a_move_whose_end_was_open_counts_when_it_is_known(
+    stage: Stage, plugin: str, left: bool, result: str | None
+) -> None:
+    metrics = RunMetrics()
+
+    metrics.settled(Entry(seen(), stage, 0.0, plugin, "daily"), left)
+
+    assert read(metrics, EVICTED) == (result is not None)
+    assert result is None or read(metrics, EVICTED, result=result, strategy="A") == 1
+
+
+def test_evictions_count_while_the_cycle_goes_on() -> None:
+    """A cycle may take an hour at the pace of evictions."""
+    metrics, may_end = RunMetrics(), asyncio.Event()
+
+    class Slow:
+        async def move(self, move: Move, options: Options) -> Outcome:
+            if move.pod.name == "b":
+                await may_end.wait()
+            return Outcome(Ending.EVICTED)
+
+    def make(args: Args, hands: Hands) -> Slow:
+        return Slow()
+
+    async def story() -> None:
+        document = policy(
+            version="resettle/v1", evict={"enabled": ["Slow"]}, maxNoOfPodsToEvictTotal=2
+        )
+        pods = [pod(name, age=OLD, owner=f"ReplicaSet/{name}") for name in "ab"]
+        extra = [pod(f"{it}2", age="1m", owner=f"ReplicaSet/{it}") for it in "ab"]
+        slow = Plugin(name="Slow", evict=make)
+        given = (world(*pods, *extra), document)
+        async with metered(metrics, *given, plugins=[slow], interval=0) as stage:
+            await stage.until(lambda: read(metrics, EVICTED, result="success") == 1)
+            assert read(metrics, "resettle_cycles_total") == 0
+            assert not stage.working.done()
+            may_end.set()
+            assert await stage.working == 0
+        assert read(metrics, EVICTED, result="success") == 2
+        assert read(metrics, "resettle_cycles_total", result="done") == 1
+
+    play(story())
+
+
+def test_pods_that_a_limit_holds_back_are_told_by_its_name() -> None:
+    async def story() -> None:
+        metrics = RunMetrics()
+        limited = policy(maxNoOfPodsToEvictPerNode=1)
+        pods = (pod("a", age="5h"), pod("b", age="4h", namespace="shop"))
+        async with metered(metrics, world(*pods), limited, interval=0) as stage:
+            await stage.working
+        said = "maximum number of evicted pods per node reached"
+        assert read(metrics, EVICTED, result=said, namespace="shop", node="n1") == 1
+        assert read(metrics, "resettle_verdicts_total", verdict="refused", code="limit-node") == 1
+
+    play(story())
+
+
+def test_a_dry_run_counts_as_the_peers_does_and_says_what_it_is() -> None:
+    async def story() -> None:
+        metrics = RunMetrics()
+        async with metered(metrics, world(pod("a", age=OLD)), interval=0, dry_run=True) as stage:
+            await stage.working
+        assert read(metrics, EVICTED, result="success") == 1
+        assert read(metrics, "resettle_moves_total", outcome="shown") == 1
+        assert read(metrics, "resettle_moves_total", outcome="evicted") == 0
+
+    play(story())
+
+
+# -- cycles and plans ----------------------------------------------------------------------------
+
+
+def test_a_cycle_is_told_with_all_that_it_decided() -> None:
+    async def story() -> None:
+        metrics = RunMetrics()
+        shy = budget("shy", allowed=0, labels={"app": "shy"})
+        pods = (pod("a", age=OLD), pod("b", age=OLD, labels={"app": "shy"}), pod("c", age="1m"))
+        async with metered(metrics, [*world(*pods), shy]) as stage:
+            await stage.cycles(1)
+            metrics.update(stage.runner.status())
+        assert read(metrics, "resettle_plan_moves") == 1
+        assert read(metrics, "resettle_plan_pods") == 3
+        assert read(metrics, "resettle_plan_nodes") == 2
+        assert 0 < read(metrics, "resettle_templates_per_pod") <= 1
+        assert read(metrics, "resettle_verdicts_total", verdict="admitted") == 1
+        assert read(metrics, "resettle_verdicts_total", verdict="refused", code="budget") == 1
+        who = {"point": "deschedule", "profile": "main", "plugin": "PodLifeTime"}
+        assert read(metrics, "resettle_extension_point_runs_total", result="done", **who) == 1
+        assert read(metrics, "resettle_extension_point_duration_seconds_count", **who) == 1
+        for phase in ("snapshot", "plan", "carry-out"):
+            assert read(metrics, "resettle_phase_duration_seconds_count", phase=phase) == 1
+        assert read(metrics, "descheduler_loop_duration_seconds_count") == 1
+        assert read(metrics, "resettle_last_cycle_result", result="done") == 1
+        assert read(metrics, "resettle_last_cycle_result") == 1
+        assert read(metrics, "resettle_last_cycle_timestamp_seconds") > 0
+        assert read(metrics, "resettle_cycle_interval_seconds") == 20
+        assert read(metrics, "resettle_cache_synced") == 1
+        kinds = {it.labels["kind"] for it in readings(metrics.text()) if "kind" in it.labels}
+        assert {"Node", "Pod", "PodDisruptionBudget"} == kinds
+
+    play(story())
+
+
+def test_a_strategy_that_moves_nothing_begins_at_zero_so_that_its_first_move_is_a_rise() -> None:
+    async def story() -> None:
+        metrics = RunMetrics()
+        async with metered(metrics, world(pod("a", age="1m"))) as stage:
+            await stage.cycles(1)
+        (moves,) = [it for it in readings(metrics.text()) if it.name == "resettle_moves_total"]
+        labels = {"profile": "main", "plugin": "PodLifeTime", "outcome": "evicted"}
+        assert (moves.labels, moves.value) == (labels, 0)
+
+    play(story())
+
+
+def test_a_plugin_that_fails_shows_in_its_turns_and_in_the_cycle() -> None:
+    def broken(*given: Any) -> None:
+        raise ArithmeticError("seven")
+
+    async def story() -> None:
+        metrics = RunMetrics()
+        plugin = Plugin(name="Broken", deschedule=broken)
+        old = {"name": "PodLifeTime", "args": {"maxPodLifeTimeSeconds": 3600}}
+        configs: list[Any] = [{"name": "Broken"}, old]
+        document = policy("Broken", "PodLifeTime", configs=configs)
+        given = (world(pod("a", age=OLD)), document)
+        async with metered(metrics, *given, plugins=[plugin], interval=0) as stage:
+            assert await stage.working == 1
+        runs = "resettle_extension_point_runs_total"
+        assert read(metrics, runs, plugin="Broken", result="failed") == 1
+        assert read(metrics, runs, plugin="PodLifeTime", result="done") == 1
+        assert read(metrics, "resettle_cycles_total", result="plugin-failed") == 1
+
+    play(story())
+
+
+def test_a_cycle_that_finds_nothing_to_go_by_counts_as_skipped() -> None:
+    async def story() -> None:
+        metrics = RunMetrics()
+        async with metered(metrics, [node("n1").node], interval=0) as stage:
+            await stage.working
+        assert read(metrics, "resettle_cycles_total", result="skipped") == 1
+        assert read(metrics, "descheduler_loop_duration_seconds_count") == 1
+
+    play(story())
+
+
+def test_a_policy_that_turns_bad_shows_until_it_is_mended() -> None:
+    async def story() -> None:
+        metrics = RunMetrics()
+
+        def usable(stage: Running) -> tuple[float, float]:
+            metrics.update(stage.runner.status())
+            name = "resettle_policy_last_reload_success"
+            return read(metrics, f"{name}ful"), read(metrics, f"{name}_timestamp_seconds")
+
+        async with metered(metrics, world(pod("a"))) as stage:
+            await stage.cycles(1)
+            good, taken_at = usable(stage)
+            assert good == 1
+            stage.write("apiVersion: nonsense")
+            await stage.next_cycle()
+            assert usable(stage) == (0, taken_at)
+            stage.write(policy(nodeSelector="none=such"))
+            await stage.next_cycle()
+            assert usable(stage) == (1, taken_at + 40)
+
+    play(story())
+
+
+# -- all of them ---------------------------------------------------------------------------------
+
+
+def test_every_metric_of_the_catalogue_is_told_with_its_kind_and_its_labels() -> None:
+    async def story() -> None:
+        metrics = RunMetrics()
+        async with metered(metrics, world(pod("a", age=OLD))) as stage:
+            stage.server.faults.add(Fault(path="*/a/eviction", status=504, times=1))
+            await stage.cycles(1)
+            metrics.update(stage.runner.status())
+        text = metrics.text()
+        kinds = dict(re.findall(r"^# TYPE (\S+) (\w+)$", text.decode(), re.M))
+        for meter in RUN_CATALOGUE:
+            assert kinds[meter.name] == meter.kind
+            names = {meter.name, f"{meter.name}_count"}
+            for line in readings(text):
+                if line.name in names:
+                    assert set(line.labels) == set(meter.labels)
+
+    play(story())
+
+
+def test_nothing_of_ours_grows_with_the_cluster() -> None:
+    metrics = [metric for metric in RUN_CATALOGUE if metric.name.startswith("resettle_")]
+    ours = {label for metric in metrics for label in metric.labels}
+
+    assert not ours & {"pod", "uid", "node", "namespace", "owner", "reason"}
+
+
+def test_a_reset_has_everything_begin_at_zero() -> None:
+    metrics = RunMetrics()
+    metrics.moved(to_leave(seen()), Outcome(Ending.EVICTED))
+    metrics.update(Status(role=Role.ALONE))
+
+    metrics.reset()
+
+    assert read(metrics, EVICTED) == 0
+    assert read(metrics, "descheduler_build_info") == 1
+    assert {it.labels["result"] for it in readings(metrics.text()) if "result" in it.labels} == {
+        *Result
+    }
+
+
+def test_kinds_that_were_never_listed_have_no_age() -> None:
+    metrics = RunMetrics()
+
+    metrics.update(Status(role=Role.ALONE, ages={"Pod": float("inf"), "Node": 3.0}))
+
+    assert read(metrics, "resettle_cache_age_seconds") == 3
+    metrics.update(Status(role=Role.STANDBY))
+    assert read(metrics, "resettle_cache_age_seconds") == 0
+    assert read(metrics, "resettle_cache_synced") == 0
+    assert read(metrics, "resettle_role", role="standby") == 1
+    assert read(metrics, "resettle_role") == 1
