@@ -18,7 +18,7 @@ from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.selection import selected
 from resettle.framework.survey import Survey, surveyed
-from resettle.framework.verdict import Band, Limit, Refusal, Stopped, Unwanted, Verdict
+from resettle.framework.verdict import Band, Limit, NotProposed, Refusal, Stopped, Verdict
 from resettle.policy.args import (
     Args,
     Duration,
@@ -55,6 +55,7 @@ __all__ = [
     "Move",
     "Mover",
     "Namespaces",
+    "NotProposed",
     "Note",
     "Options",
     "Outcome",
@@ -78,7 +79,6 @@ __all__ = [
     "Stopped",
     "Survey",
     "Unsigned",
-    "Unwanted",
     "Verdict",
     "assembled",
     "default_registry",

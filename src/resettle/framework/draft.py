@@ -27,18 +27,27 @@ from resettle.model.semantics import Semantics
 from resettle.model.snapshot import Snapshot
 
 NO_UID = Refusal("no-uid", "has no uid, so that it could not be told from a namesake", "plan")
-NO_NODE = Refusal("no-node-fits", "no node would take it", "plan")
+NO_NODE = Refusal("no-node-fits", "would take it", "plan", subject="no node")
 WOULD_BREAK = Refusal(
-    "would-break", "wherever it could go, a rule that holds today would be broken", "plan"
+    "would-break",
+    "would be broken",
+    "plan",
+    subject="wherever it could go, a rule that holds today",
 )
 NO_BETTER_NODE = Refusal(
-    "no-better-node", "no node that would take it is better than its own", "plan"
+    "no-better-node", "is better than its own", "plan", subject="no node that would take it"
 )
 WOULD_RETURN = Refusal(
-    "would-return", "the scheduler would most likely put it back where it is", "plan"
+    "would-return",
+    "would most likely put it back where it is",
+    "plan",
+    subject="the scheduler",
 )
 WOULD_STRAY = Refusal(
-    "would-stray", "the scheduler would most likely put it on a node that is no better", "plan"
+    "would-stray",
+    "would most likely put it on a node that is no better",
+    "plan",
+    subject="the scheduler",
 )
 _FORETOLD = (WOULD_RETURN.code, WOULD_STRAY.code)
 ALREADY_PLANNED = Refusal("already-planned", "is in this plan already", "plan")

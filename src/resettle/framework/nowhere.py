@@ -17,11 +17,11 @@ from resettle.model.outlook import Outlook
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 
-_SAYS = {
-    "would-break": "no node of {count} takes it without harm to others: {grounds}",
-    "no-better-node": "none of the {count} nodes that would be better takes it: {grounds}",
+_SENTENCES = {
+    "would-break": ("no node of {count}", "takes it without harm to others: {grounds}"),
+    "no-better-node": ("none of the {count} nodes that would be better", "takes it: {grounds}"),
 }
-_OTHERWISE = "no node of {count} takes it: {grounds}"
+_OTHERWISE = ("no node of {count}", "takes it: {grounds}")
 
 
 def in_full(refusal: Refusal, pod: Pod, snapshot: Snapshot, among: NodeSet) -> Refusal:
@@ -38,8 +38,8 @@ def in_full(refusal: Refusal, pod: Pod, snapshot: Snapshot, among: NodeSet) -> R
         "ruled_out": ruled_out,
         "short": shortages[:1],
     }
-    says = _SAYS.get(refusal.code, _OTHERWISE)
-    return structs.replace(refusal, says=says, facts=refusal.facts | facts)
+    subject, says = _SENTENCES.get(refusal.code, _OTHERWISE)
+    return structs.replace(refusal, subject=subject, says=says, facts=refusal.facts | facts)
 
 
 def _shortages(

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Limit, Stopped, Unwanted
+from resettle.framework.verdict import Limit, NotProposed, Stopped
 from resettle.model.affinity import NodeTerm
 from resettle.model.fleet import NodeSet
 from resettle.model.pod import Pod, Spec, Template
@@ -221,29 +221,31 @@ class Shares:
 NO_COPIES = Stopped("no-candidate", "no two pods of one owner that could go share a node")
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, snapshot: Snapshot, pod: Pod) -> NotProposed | None:
     """Whether the pod is no copy, the only one on its node, or one of the share of its node."""
     template = pod.template
     if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
         said = f"its namespace {pod.namespace} is left out by `namespaces`"
-        return Unwanted("namespace-left-out", said)
+        return NotProposed("namespace-left-out", said)
     if not template.owners:
-        return Unwanted("other-owner", "has no owner whose copies could be counted")
+        return NotProposed("other-owner", "has no owner whose copies could be counted")
     if not concerned(args, template):
         kinds = ", ".join(owner.kind for owner in template.owners)
-        return Unwanted("other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out")
+        return NotProposed(
+            "other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out"
+        )
     copies = _copies_of(template, snapshot)
     here = sum(copy.node == pod.node for copy in copies)
     owner = f"{template.owners[0].kind} {template.owners[0].name}"
     if here < 2:
-        return Unwanted("only-copy", f"is the only copy of {owner} on {pod.node}")
+        return NotProposed("only-copy", f"is the only copy of {owner} on {pod.node}")
     places = target_nodes(copies, snapshot).bit_count()
     if places < 2:
-        return Unwanted("no-place", f"fewer than two nodes could take copies of {owner}")
+        return NotProposed("no-place", f"fewer than two nodes could take copies of {owner}")
     share = -(-len(copies) // places)
     if here <= share:
         said = f"{here} copies of {owner} are on {pod.node}, its share is {share}"
-        return Unwanted("fair-share", said)
+        return NotProposed("fair-share", said)
     return None
 
 
@@ -265,5 +267,5 @@ PLUGIN = Plugin(
     args=Args,
     balance=balance,
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
 )

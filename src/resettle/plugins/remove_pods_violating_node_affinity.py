@@ -13,7 +13,7 @@ from resettle.framework.draft import Draft
 from resettle.framework.nowhere import in_full
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import selected_of
-from resettle.framework.verdict import Refusal, Stopped, Unwanted
+from resettle.framework.verdict import NotProposed, Refusal, Stopped
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.pod import Pod, Spec
 from resettle.model.semantics import Semantics
@@ -174,23 +174,25 @@ def cautions(args: Args, semantics: Semantics) -> Iterator[str]:
             yield f"`{kind}` is no type of node affinity and looks for nothing"
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, snapshot: Snapshot, pod: Pod) -> NotProposed | None:
     """Whether the pod states nothing that counts, is where it wants to be, or has nowhere to go."""
     questions = [QUESTIONS[kind] for kind in args.node_affinity_type if kind in QUESTIONS]
     asked = [question for question in questions if question.worth_asking(pod.spec)]
     if not asked:
-        return Unwanted("no-rule", "states no node affinity of a type that counts here")
+        return NotProposed("no-rule", "states no node affinity of a type that counts here")
     for question in asked:
         for reason in question.unhappy(pod.spec, [pod], snapshot).values():
             return _nowhere(reason, pod, snapshot)
-    return Unwanted("satisfied", f"{pod.node} is what its node affinity asks for")
+    return NotProposed("satisfied", f"{pod.node} is what its node affinity asks for")
 
 
-def _nowhere(reason: Reason, pod: Pod, snapshot: Snapshot) -> Unwanted | None:
+def _nowhere(reason: Reason, pod: Pod, snapshot: Snapshot) -> NotProposed | None:
     if not snapshot.semantics.weak_fit or snapshot.fit.anywhere(pod, snapshot.in_scope):
         return None
-    refusal = in_full(Refusal("no-node-fits", "no node takes it"), pod, snapshot, snapshot.in_scope)
-    return Unwanted("no-node-fits", f"{reason.says}, but {refusal.sentence}")
+    refusal = in_full(
+        Refusal("no-node-fits", "takes it", subject="no node"), pod, snapshot, snapshot.in_scope
+    )
+    return NotProposed("no-node-fits", f"{reason.says}, but {refusal.sentence}")
 
 
 def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
@@ -200,9 +202,9 @@ def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
             continue
         for pod in selected_of(args, snapshot, template):
             if pod.node in snapshot.names_in_scope:
-                unwanted = overlooks(args, snapshot, pod)
-                if unwanted and unwanted.code == "no-node-fits":
-                    yield f"{pod.key}: {unwanted.says}"
+                reason = why_not_proposed(args, snapshot, pod)
+                if reason and reason.code == "no-node-fits":
+                    yield f"{pod.key}: {reason.says}"
 
 
 PLUGIN = Plugin(
@@ -211,6 +213,6 @@ PLUGIN = Plugin(
     deschedule=deschedule,
     cautions=cautions,
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
 )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.selection import Selection, selected_of
-from resettle.framework.verdict import Limit, Stopped, Unwanted
+from resettle.framework.verdict import Limit, NotProposed, Stopped
 from resettle.model.affinity import NodeTerm, SpreadConstraint
 from resettle.model.evenness import Rule as Evenly
 from resettle.model.fleet import NodeSet
@@ -315,17 +315,17 @@ NO_RULE = Stopped(NO_CANDIDATE.code, "no pod that could go states a constraint t
 BALANCED = Stopped("balanced", "no constraint is violated, or nothing that could go would mend it")
 
 
-def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, snapshot: Snapshot, pod: Pod) -> NotProposed | None:
     """Whether no constraint is about the pod, or its domain has no more than others."""
     evenness = snapshot.outlook.evenness
     rules = [rule for rule in _rules_about(pod, snapshot) if _in_force(rule, args)]
     if not rules:
-        return Unwanted("no-rule", "no constraint that counts here is about it")
+        return NotProposed("no-rule", "no constraint that counts here is about it")
     for rule in rules:
         there = evenness.domains(rule).counted_at(pod.node)
         if there is not None and there - evenness.floor(rule) > rule.max_skew:
             return None
-    return Unwanted("satisfied", "no constraint about it is violated where it is")
+    return NotProposed("satisfied", "no constraint about it is violated where it is")
 
 
 def _rules_about(pod: Pod, snapshot: Snapshot) -> Iterable[Evenly]:
@@ -369,6 +369,6 @@ PLUGIN = Plugin(
     args=Args,
     balance=balance,
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
 )
