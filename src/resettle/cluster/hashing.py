@@ -13,9 +13,8 @@ from hashlib import blake2b
 from typing import Any
 
 from resettle.model.attachments import ZONE_LABELS
-from resettle.model.pod import DELETION_COST, SOURCE
+from resettle.model.pod import DELETION_COST, SOURCE, SPELLINGS_OF_NO
 from resettle.model.selector import as_int64, sound_value
-from resettle.plugins.default_evictor import SPELLINGS_OF_NO
 
 WELL_KNOWN = frozenset(
     """default kube-node-lease kube-public kube-system system-cluster-critical system-node-critical

@@ -28,6 +28,8 @@ from resettle.model.affinity import (
 from resettle.model.taint import Taint, Toleration, tolerated
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
+SPELLINGS_OF_NO = ("false", "no", "0")
+"""Values of the evict annotation that keep the pod where it is."""
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 MIRROR = "kubernetes.io/config.mirror"
 SOURCE = "kubernetes.io/config.source"
