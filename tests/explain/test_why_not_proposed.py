@@ -268,7 +268,8 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
                 node("n2", zone="b"),
             ),
             "satisfied",
-            "no constraint about it is violated where it is",
+            "such pods in its topology.kubernetes.io/zone (a): 1, fewest anywhere: 0, "
+            "`maxSkew` is 1",
             id="a constraint that holds",
         ),
         pytest.param(

@@ -59,6 +59,8 @@ class Copies:
     def __init__(self, args: Args, snapshot: Snapshot, draft: Draft) -> None:
         self.total: Counter[OwnerKey] = Counter()
         self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
+        self.first: dict[OwnerKey, dict[str, list[Pod]]] = {}
+        """The copies that each node keeps in any case."""
         kinds = _alike(args, snapshot)
         crowds = {kind: _crowd(templates, snapshot) for kind, templates in enumerate(kinds)}
         owners = {
@@ -82,11 +84,17 @@ class Copies:
                 if not draft.could_go(pod):
                     continue
                 kind = kind_of[pod]
-                if kind not in seen:
-                    seen.add(kind)
-                    continue
+                copies = self.surplus if kind in seen else self.first
+                seen.add(kind)
                 for key in owner_keys(pod.template):
-                    self.surplus.setdefault(key, {}).setdefault(node.name, []).append(pod)
+                    copies.setdefault(key, {}).setdefault(node.name, []).append(pod)
+
+    def share(self, key: OwnerKey, snapshot: Snapshot) -> int | None:
+        """How many copies of the owner a node should have; None if there is no other place."""
+        per_node = self.surplus[key]
+        targets = target_nodes((pod for pods in per_node.values() for pod in pods), snapshot)
+        places = targets.bit_count()
+        return None if places < 2 else -(-self.total[key] // places)
 
 
 def _alike(args: Args, snapshot: Snapshot) -> list[list[Template]]:
@@ -164,13 +172,13 @@ def _canonical(term: NodeTerm) -> tuple[object, ...]:
 def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes of each owner the copies that are more than a node's share."""
     copies = Copies(args, snapshot, draft)
+    if draft.keeps_notes:
+        _note_those_that_stay(copies, snapshot, draft)
     for key, per_node in sorted(copies.surplus.items()):
-        targets = target_nodes((pod for pods in per_node.values() for pod in pods), snapshot)
-        places = targets.bit_count()
-        if places < 2:
+        share = copies.share(key, snapshot)
+        if share is None:
             continue
         owner = f"{key[1]} {key[2]}"
-        share = -(-copies.total[key] // places)
         shares = None if draft.semantics.weak_fit else Shares(key, share, snapshot)
         for node, pods in per_node.items():
             surplus = max(0, len(pods) + 1 - share)
@@ -186,6 +194,26 @@ def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
                 if limit in (Limit.NODE, Limit.NODES):
                     break
     return None if copies.surplus else NO_COPIES
+
+
+def _note_those_that_stay(copies: Copies, snapshot: Snapshot, draft: Draft) -> None:
+    """Notes why copies stay that could go, with the figures that decide so."""
+    for key, first in sorted(copies.first.items()):
+        owner, per_node = f"{key[1]} {key[2]}", copies.surplus.get(key, {})
+        share = copies.share(key, snapshot) if per_node else None
+        for node, pods in first.items():
+            surplus = per_node.get(node, [])
+            here = len(surplus) + 1
+            for pod in (*pods, *surplus):
+                if not surplus:
+                    says = f"is the only copy of {owner} on {node} that may leave"
+                    draft.note(pod, "only-copy", says)
+                elif share is None:
+                    says = f"fewer than two nodes could take copies of {owner}"
+                    draft.note(pod, "no-place", says)
+                elif here <= share:
+                    says = f"{here} copies of {owner} are on {node}, its share is {share}"
+                    draft.note(pod, "fair-share", says)
 
 
 class Shares:
@@ -222,7 +250,10 @@ NO_COPIES = Stopped("no-candidate", "no two pods of one owner that could go shar
 
 
 def why_not_proposed(args: Args, snapshot: Snapshot, pod: Pod) -> NotProposed | None:
-    """Whether the pod is no copy, the only one on its node, or one of the share of its node."""
+    """Whether the pod is no copy, or the only one on its node.
+
+    For copies that could go, `balance` notes the figures by which it decides.
+    """
     template = pod.template
     if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
         said = f"its namespace {pod.namespace} is left out by `namespaces`"
@@ -239,13 +270,6 @@ def why_not_proposed(args: Args, snapshot: Snapshot, pod: Pod) -> NotProposed | 
     owner = f"{template.owners[0].kind} {template.owners[0].name}"
     if here < 2:
         return NotProposed("only-copy", f"is the only copy of {owner} on {pod.node}")
-    places = target_nodes(copies, snapshot).bit_count()
-    if places < 2:
-        return NotProposed("no-place", f"fewer than two nodes could take copies of {owner}")
-    share = -(-len(copies) // places)
-    if here <= share:
-        said = f"{here} copies of {owner} are on {pod.node}, its share is {share}"
-        return NotProposed("fair-share", said)
     return None
 
 
