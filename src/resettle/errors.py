@@ -25,7 +25,15 @@ class ResettleError(Exception):
 
 
 class InputError(ResettleError):
-    """What was given cannot be read: a file, a flag, an object in a dump."""
+    """What was given cannot be read: a file, a flag, an object in a dump.
+
+    `what` is wrong, and `fix` says what to do about it, if that is known.
+    """
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        super().__init__(f"{what}; {fix}" if fix else what)
+        self.what = what
+        self.fix = fix
 
 
 class PolicyError(ResettleError):

@@ -12,7 +12,6 @@ import pytest
 
 from resettle.cluster.access import Access
 from resettle.cluster.certificates import end_of, end_of_binary
-from resettle.kube.transport.client import Client
 from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.cluster.refusals import refused

@@ -12,7 +12,6 @@ from msgspec import Struct, structs
 from resettle.clock import Clock, SystemClock
 from resettle.cluster.access import Access
 from resettle.cluster.cache import Cache
-from resettle.kube.transport.client import Client
 from resettle.cluster.collect import list_cluster
 from resettle.framework import Kind
 from resettle.kube.transport.client import Client

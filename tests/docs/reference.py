@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from resettle.explain.overlooked import NO_TURN
+from resettle.explain.pod import NO_TURN
 from resettle.framework import Limit
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def stopped_codes() -> set[str]:
 
 def unwanted_codes() -> set[str]:
     """Every code with which a plugin of ours passes a pod over, in its turn or when asked."""
-    asked = {code for first in calls_of("Unwanted") for code in _codes(first)}
+    asked = {code for first in calls_of("NotProposed") for code in _codes(first)}
     return asked | doubt_codes() | {code for code, of_node in _notes() if not of_node}
 
 

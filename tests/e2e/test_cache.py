@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from resettle.cluster.cache import Cache
-from resettle.kube.transport.client import Client
 from resettle.cluster.collect import list_cluster
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.kube.transport.client import Client

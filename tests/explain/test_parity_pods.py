@@ -8,10 +8,10 @@ import pytest
 
 from resettle.cli.answer_pod import headline, pod_text
 from resettle.cli.render import Paint
+from resettle.explain.cycle import WatchedPlan
 from resettle.explain.node import explain_node
 from resettle.explain.pod import PodAnswer, answer_for, explain_pod
-from resettle.explain.stage import Stage
-from resettle.explain.watched import Watched
+from resettle.explain.what_if import PlanInputs
 from tests.parity.corpus import FILES, Case, cases
 
 PLAIN = Paint(False)
@@ -21,7 +21,9 @@ ONE_IN = 40
 
 def answers(case: Case) -> Iterator[PodAnswer]:
     snapshot = case.snapshot
-    watched = Watched(Stage(case.descheduler, snapshot), [pod.key for pod in snapshot.pods])
+    watched = WatchedPlan(
+        PlanInputs(case.descheduler, snapshot), [pod.key for pod in snapshot.pods]
+    )
     return (answer_for(watched, pod) for pod in snapshot.pods)
 
 
@@ -34,7 +36,7 @@ def test_every_pod_is_explained_and_moves_only_where_the_plan_moves_it(file: str
             key, says = answer.pod.key, headline(answer)
             if says.startswith(f"{key} would move off") != (key in moving):
                 wrong.append((case.id, says))
-            if any(not word.proposals and not word.unwanted for word in answer.words):
+            if any(not it.proposals and not it.not_proposed for it in answer.decisions):
                 wrong.append((case.id, f"{key}: a plugin says nothing"))
 
     assert wrong == []
@@ -46,11 +48,11 @@ def test_a_refused_pod_is_told_what_would_move_it_or_what_is_in_the_way(file: st
         (case, answer.pod)
         for case in cases(file)
         for answer in answers(case)
-        if answer.refused and any(word.proposals for word in answer.words)
+        if answer.refused and answer.proposed
     ]
     texts = {
         f"{case.id} {pod.key}": pod_text(
-            explain_pod(Stage(case.descheduler, case.snapshot), pod), PLAIN, 80
+            explain_pod(PlanInputs(case.descheduler, case.snapshot), pod), PLAIN, 80
         )
         for case, pod in refused[::ONE_IN]
     }
@@ -64,12 +66,12 @@ def test_the_answer_about_a_node_accounts_for_each_of_its_pods(file: str) -> Non
     for case in list(cases(file))[::8]:
         snapshot = case.snapshot
         for node in snapshot.fleet:
-            answer = explain_node(Stage(case.descheduler, snapshot), node)
-            unwanted: dict[tuple[str, str], int] = {}
-            for tally in answer.unwanted:
-                whose = (tally.profile, tally.plugin)
-                unwanted[whose] = unwanted.get(whose, 0) + tally.count
-            told = len(answer.leaving) + sum(tally.count for tally in answer.refused)
+            answer = explain_node(PlanInputs(case.descheduler, snapshot), node)
+            not_proposed: dict[tuple[str, str], int] = {}
+            for reason in answer.not_proposed:
+                whose = (reason.profile, reason.plugin)
+                not_proposed[whose] = not_proposed.get(whose, 0) + reason.count
+            explained = len(answer.leaving) + sum(reason.count for reason in answer.refused)
 
             assert answer.pods == len(snapshot.pods_on(node))
-            assert all(told + count == answer.pods for count in unwanted.values())
+            assert all(explained + count == answer.pods for count in not_proposed.values())

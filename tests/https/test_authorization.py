@@ -12,11 +12,11 @@ import pytest
 from aiohttp import web
 
 from resettle.clock import SYSTEM
-from resettle.kube.transport.client import Client
 from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.https import ServingCertificate, Tls
 from resettle.https.authorization import CACHE_SECONDS, ApiServerAuthorizer
 from resettle.https.server import HttpsServer, listen
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.testing import Ban, Fault, HandClock, PocketServer
 

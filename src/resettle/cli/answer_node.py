@@ -7,7 +7,7 @@ from typing import Any
 
 from resettle.cli.lines import Row, counted, rows
 from resettle.cli.render import MOST_MOVES, Paint, bar
-from resettle.explain.node import NodeAnswer, Tally, Use
+from resettle.explain.node import NodeAnswer, ReasonCount, ResourceUse
 from resettle.framework.codes import REFUSED
 from resettle.framework.plan import Move
 from resettle.model.quantity import written
@@ -22,7 +22,7 @@ def node_text(answer: NodeAnswer, paint: Paint, columns: int) -> str:
         [*_bands(answer, paint, columns)],
         [*_leaving(answer, paint, columns)],
         [*_refused(answer, paint, columns)],
-        [*_unwanted(answer, paint, columns)],
+        [*_not_proposed(answer, paint, columns)],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -52,7 +52,7 @@ def _state(answer: NodeAnswer, paint: Paint) -> Iterator[str]:
         yield f"  {note.plugin}: {note.says}"
 
 
-def _amount(use: Use, amount: int) -> str:
+def _amount(use: ResourceUse, amount: int) -> str:
     """An amount as people read it: memory to a tenth of a Gi, the rest as it is."""
     if use.resource == "memory":
         return f"{amount / 2**30:.1f}Gi"
@@ -82,25 +82,25 @@ def _leaving(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
 
 def _refused(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
     if answer.refused:
-        total = sum(tally.count for tally in answer.refused)
+        total = sum(count.count for count in answer.refused)
         yield f"{counted(total, 'pod')} stay{'s' if total == 1 else ''}, though proposed"
         said = [Row(f"{it.count:3}", it.code, _example(it)) for it in answer.refused]
         yield from rows(said, paint, columns)
 
 
-def _example(tally: Tally) -> str:
-    meaning = REFUSED.get(tally.code)
-    return f"{meaning.says if meaning else tally.says} (such as {tally.pod})"
+def _example(count: ReasonCount) -> str:
+    meaning = REFUSED.get(count.code)
+    return f"{meaning.says if meaning else count.says} (such as {count.pod})"
 
 
-def _unwanted(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
-    if answer.unwanted:
-        settled = len(answer.leaving) + sum(tally.count for tally in answer.refused)
+def _not_proposed(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
+    if answer.not_proposed:
+        settled = len(answer.leaving) + sum(count.count for count in answer.refused)
         rest = answer.pods - settled
         yield f"{counted(rest, 'pod')} {'was' if rest == 1 else 'were'} proposed by no plugin"
         said = [
             Row(f"{it.count:3}", it.plugin, f"{it.says} (such as {it.pod})")
-            for it in answer.unwanted
+            for it in answer.not_proposed
         ]
         yield from rows(said, paint, columns)
 
@@ -136,10 +136,10 @@ def node_document(answer: NodeAnswer) -> dict[str, Any]:
         ],
         "leaving": [_move_document(move) for move in answer.leaving],
         "landing": [_move_document(move) for move in answer.landing],
-        "refused": [_tally_document(tally) for tally in answer.refused],
+        "refused": [_count_document(count) for count in answer.refused],
         "unwanted": [
-            {"profile": tally.profile, "plugin": tally.plugin} | _tally_document(tally)
-            for tally in answer.unwanted
+            {"profile": count.profile, "plugin": count.plugin} | _count_document(count)
+            for count in answer.not_proposed
         ],
         "notes": [
             {"profile": it.profile, "plugin": it.plugin, "code": it.code, "says": it.says}
@@ -163,9 +163,9 @@ def _move_document(move: Move) -> dict[str, Any]:
     }
 
 
-def _tally_document(tally: Tally) -> dict[str, Any]:
+def _count_document(count: ReasonCount) -> dict[str, Any]:
     return {
-        "code": tally.code,
-        "pods": tally.count,
-        "for_instance": {"pod": tally.pod, "says": tally.says},
+        "code": count.code,
+        "pods": count.count,
+        "for_instance": {"pod": count.pod, "says": count.says},
     }

@@ -6,21 +6,18 @@ from typing import Any
 
 from resettle.cli.lines import Row, hints, rows
 from resettle.cli.render import Paint
-from resettle.explain.flips import Change, Flip
-from resettle.explain.overlooked import NO_TURN
-from resettle.explain.pod import PodAnswer, Word
+from resettle.explain.pod import NO_TURN, PluginDecision, PodAnswer
+from resettle.explain.smallest_change import ChangeSet, InputChange
 from resettle.framework.verdict import Refusal
 from resettle.model.diagnosis import NodeRejection
 from resettle.model.snapshot import Snapshot
-
-PREDICATES = ("is ", "has ", "was ", "carries ", "keeps ", "belongs ", "uses ")
 
 # -- for people -----------------------------------------------------------------------------------
 
 
 def pod_text(answer: PodAnswer, paint: Paint, columns: int) -> str:
     """Goes or stays, who wanted what, and what would change the answer."""
-    several = len({word.profile for word in answer.words}) > 1
+    several = len({decision.profile for decision in answer.decisions}) > 1
     lines = [paint("bold", headline(answer)), *rows(list(_said(answer, several)), paint, columns)]
     if helping := list(_hints(answer)):
         lines += ["", *hints(helping, paint, columns)]
@@ -35,28 +32,28 @@ def headline(answer: PodAnswer) -> str:
         target = answer.move.lands_on
         to = "back to it" if target == pod.node else f"to {target}"
         return f"{pod.key} would move off {pod.node}{f', most likely {to}' if target else ''}"
-    if any(it.verdict == "moving" for word in answer.words for it in word.proposals):
+    if any(it.verdict == "moving" for decision in answer.decisions for it in decision.proposals):
         return f"{pod.key} is on its way already, still {where}"
     return f"{pod.key} stays {where}"
 
 
 def _said(answer: PodAnswer, several: bool) -> list[Row]:
     said: list[Row] = []
-    for word in answer.words:
-        said += (Row("proposed", _who(word, several), it.because) for it in word.proposals)
+    for decision in answer.decisions:
+        said += (Row("proposed", _who(decision, several), it.because) for it in decision.proposals)
     refusals = [
         (verb, refusal)
-        for word in answer.words
-        for proposal in word.proposals
+        for decision in answer.decisions
+        for proposal in decision.proposals
         for verb, refusal in _refusals(proposal.refusals)
     ]
     firsts = {refusal.code for verb, refusal in refusals if verb == "refused"}
     said += (_refused(verb, it) for verb, it in refusals if verb == "refused")
     said += (_refused(v, it) for v, it in refusals if v != "refused" and it.code not in firsts)
-    for word in answer.words:
-        if word.unwanted:
-            verb = "waiting" if word.unwanted.code == NO_TURN else "unwanted"
-            said.append(Row(verb, _who(word, several), word.unwanted.says))
+    for decision in answer.decisions:
+        if decision.not_proposed:
+            verb = "waiting" if decision.not_proposed.code == NO_TURN else "unwanted"
+            said.append(Row(verb, _who(decision, several), decision.not_proposed.says))
     return list(dict.fromkeys(said))
 
 
@@ -64,43 +61,39 @@ def _refusals(refusals: tuple[Refusal, ...]) -> list[tuple[str, Refusal]]:
     return [("also" if at else "refused", refusal) for at, refusal in enumerate(refusals)]
 
 
-def _who(word: Word, several: bool) -> str:
-    return f"{word.plugin} ({word.profile})" if several else word.plugin
+def _who(decision: PluginDecision, several: bool) -> str:
+    return f"{decision.plugin} ({decision.profile})" if several else decision.plugin
 
 
 def _refused(verb: str, refusal: Refusal) -> Row:
-    budget = refusal.facts.get("budget")
-    said = refusal.sentence
-    start = f"budget {budget} "
-    if budget and said.startswith(start):
-        return Row(verb, start.strip(), said.removeprefix(start))
-    return Row(verb, refusal.by, said)
+    if refusal.code == "budget" and refusal.subject:
+        return Row(verb, refusal.subject_text, refusal.predicate)
+    return Row(verb, refusal.by, refusal.sentence)
 
 
 def _hints(answer: PodAnswer) -> list[str]:
     if not answer.refused:
         return []
-    flips = answer.flips
-    if flips.offered:
-        return [would_move(flip) for flip in flips.offered]
-    if flips.in_the_way is None or not answer.proposed:
+    smallest = answer.smallest_change
+    if smallest.change_sets:
+        return [would_move(changes) for changes in smallest.change_sets]
+    if smallest.in_the_way is None or not answer.proposed:
         return []
-    return [nothing_helps(flips.in_the_way, others_first=flips.others_first)]
+    return [nothing_helps(smallest.in_the_way, others_first=smallest.others_first)]
 
 
-def would_move(flip: Flip) -> str:
+def would_move(changes: ChangeSet) -> str:
     """`would move if A, B and C`."""
-    parts = [change.says for change in flip]
+    parts = [change.says for change in changes]
     listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
     return f"would move if {listed}"
 
 
 def nothing_helps(refusal: Refusal, *, others_first: bool) -> str:
     """Why no change helps."""
-    said = refusal.sentence
-    clause = f"it {said}" if said.startswith(PREDICATES) else said
     rest = "; without that, others would go and it would stay" if others_first else ""
-    return f"no guard, limit, budget or single node changed would move it, because {clause}{rest}"
+    nothing = "no guard, limit, budget or single node changed would move it"
+    return f"{nothing}, because {refusal.clause}{rest}"
 
 
 # -- for programs ---------------------------------------------------------------------------------
@@ -114,7 +107,7 @@ def pod_document(answer: PodAnswer, snapshot: Snapshot) -> dict[str, Any]:
         "name": pod.name,
         "node": pod.node,
         "moves": move is not None,
-        "plugins": [_word_document(word, snapshot) for word in answer.words],
+        "plugins": [_decision_document(decision, snapshot) for decision in answer.decisions],
     }
     if move:
         document["move"] = {
@@ -124,36 +117,39 @@ def pod_document(answer: PodAnswer, snapshot: Snapshot) -> dict[str, Any]:
             "lands_on": move.lands_on,
         }
     if answer.refused:
-        flips = answer.flips
+        smallest = answer.smallest_change
         document["would_move_if"] = [
-            {"says": would_move(flip), "changes": [_change_document(it) for it in flip]}
-            for flip in flips.offered
+            {"says": would_move(changes), "changes": [_change_document(it) for it in changes]}
+            for changes in smallest.change_sets
         ]
-        if flips.in_the_way and not flips.offered and answer.proposed:
+        if smallest.in_the_way and not smallest.change_sets and answer.proposed:
             document["in_the_way"] = {
-                "code": flips.in_the_way.code,
-                "says": nothing_helps(flips.in_the_way, others_first=flips.others_first),
+                "code": smallest.in_the_way.code,
+                "says": nothing_helps(smallest.in_the_way, others_first=smallest.others_first),
             }
     return document
 
 
-def _word_document(word: Word, snapshot: Snapshot) -> dict[str, Any]:
+def _decision_document(decision: PluginDecision, snapshot: Snapshot) -> dict[str, Any]:
     document: dict[str, Any] = {
-        "profile": word.profile,
-        "plugin": word.plugin,
-        "point": word.point,
-        "proposed": bool(word.proposals),
+        "profile": decision.profile,
+        "plugin": decision.plugin,
+        "point": decision.point,
+        "proposed": bool(decision.proposals),
     }
-    if word.unwanted:
-        document["unwanted"] = {"code": word.unwanted.code, "says": word.unwanted.says}
-    if word.proposals:
+    if decision.not_proposed:
+        document["unwanted"] = {
+            "code": decision.not_proposed.code,
+            "says": decision.not_proposed.says,
+        }
+    if decision.proposals:
         document["proposals"] = [
             {
                 "reason": it.because,
                 "verdict": it.verdict,
                 "refusals": [_refusal_document(refusal, snapshot) for refusal in it.refusals],
             }
-            for it in word.proposals
+            for it in decision.proposals
         ]
     return document
 
@@ -179,12 +175,12 @@ def _refusal_document(refusal: Refusal, snapshot: Snapshot) -> dict[str, Any]:
     return document
 
 
-def _change_document(change: Change) -> dict[str, Any]:
-    setting = change.setting
+def _change_document(change: InputChange) -> dict[str, Any]:
+    option = change.option
     return {
-        "setting": setting.name,
-        "where": setting.where,
-        "was": setting.was,
+        "setting": option.name,
+        "where": option.where,
+        "was": option.was,
         "value": change.value,
         "says": change.says,
     }

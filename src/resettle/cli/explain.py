@@ -12,7 +12,7 @@ from resettle.cli.reading import add_sources, read
 from resettle.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
-    from resettle.explain.stage import Stage
+    from resettle.explain.what_if import PlanInputs
     from resettle.framework.plan import Plan
 
 _EXAMPLE = """\
@@ -24,12 +24,12 @@ examples:
 
 exit codes:
   0 here is the answer; 1 it could not be found, or a plugin failed;
-  2 the command was asked wrongly
+  2 usage error
 """
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `explain` and what can be asked to the command line."""
+    """Adds `explain` and its subcommands to the command line."""
     summary = "Say why a pod would go or stay, and what would change that; changes nothing."
     explain = subcommands.add_parser(
         "explain",
@@ -40,14 +40,14 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     commands = explain.add_subparsers(metavar="WHAT", required=True, title="what to explain")
     pod = _command(
-        commands, "pod NAMESPACE/NAME", "Tell if a pod goes, and if not, what would help."
+        commands, "pod", "NAMESPACE/NAME", "Say whether a pod moves, and if not, what would help."
     )
     pod.add_argument("pod", metavar="NAMESPACE/NAME", type=pod_key, help="the pod")
     pod.set_defaults(run=run_pod)
-    node = _command(commands, "node NAME", "Tell how full a node is, and which of its pods go.")
+    node = _command(commands, "node", "NAME", "Say how full a node is, and which of its pods move.")
     node.add_argument("node", metavar="NAME", help="the node")
     node.set_defaults(run=run_node)
-    cycle = _command(commands, "cycle", "Tell what each plugin did, and what came close.")
+    cycle = _command(commands, "cycle", "", "Say what each plugin did, and what came close.")
     cycle.set_defaults(run=run_cycle)
     for command in (pod, node, cycle):
         add_sources(command)
@@ -61,11 +61,15 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], words: str, summary: str
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    argument: str,
+    summary: str,
 ) -> argparse.ArgumentParser:
-    """A command whose usage names first what is asked about: `--cluster` takes all that follows."""
+    """A command whose usage has its argument before `--cluster`, which takes all that follows."""
+    words = f"{name} {argument}" if argument else name
     return commands.add_parser(
-        words.partition(" ")[0],
+        name,
         help=summary,
         description=summary,
         usage=f"resettle explain {words} (--policy FILE | --record DIR) [options]",
@@ -83,37 +87,36 @@ def pod_key(text: str) -> tuple[str, str]:
 def run_pod(arguments: argparse.Namespace) -> int:
     """Explains a pod."""
     from resettle.cli.answer_pod import pod_document, pod_text
-    from resettle.explain.missing import no_such_pod
-    from resettle.explain.pod import explain_pod
+    from resettle.explain.pod import explain_pod, no_such_pod
 
-    stage = _stage(arguments, arguments.pod)
-    pod = stage.snapshot.pod(*arguments.pod)
+    inputs = _read_inputs(arguments, arguments.pod)
+    pod = inputs.snapshot.pod(*arguments.pod)
     if pod is None:
-        raise no_such_pod(stage.snapshot, *arguments.pod)
-    answer = explain_pod(stage, pod)
+        raise no_such_pod(inputs.snapshot, *arguments.pod)
+    answer = explain_pod(inputs, pod)
     if arguments.output == "json":
-        _print_json(pod_document(answer, stage.snapshot))
+        _print_json(pod_document(answer, inputs.snapshot))
     else:
         _print_text(pod_text, answer)
-    return _ended(answer.plan)
+    return _exit_code(answer.plan)
 
 
 def run_node(arguments: argparse.Namespace) -> int:
     """Explains a node."""
     from resettle.cli.answer_node import node_document, node_text
-    from resettle.explain.missing import no_such_node
     from resettle.explain.node import explain_node
+    from resettle.explain.pod import no_such_node
 
-    stage = _stage(arguments)
-    node = stage.snapshot.fleet.get(arguments.node)
+    inputs = _read_inputs(arguments)
+    node = inputs.snapshot.fleet.get(arguments.node)
     if node is None:
-        raise no_such_node(stage.snapshot, arguments.node)
-    answer = explain_node(stage, node)
+        raise no_such_node(inputs.snapshot, arguments.node)
+    answer = explain_node(inputs, node)
     if arguments.output == "json":
         _print_json(node_document(answer))
     else:
         _print_text(node_text, answer)
-    return _ended(answer.plan)
+    return _exit_code(answer.plan)
 
 
 def run_cycle(arguments: argparse.Namespace) -> int:
@@ -121,39 +124,39 @@ def run_cycle(arguments: argparse.Namespace) -> int:
     from resettle.cli.answer_cycle import cycle_document, cycle_text
     from resettle.explain.cycle import explain_cycle
 
-    answer = explain_cycle(_stage(arguments))
+    answer = explain_cycle(_read_inputs(arguments))
     if arguments.output == "json":
         _print_json(cycle_document(answer))
     else:
         _print_text(cycle_text, answer)
-    return _ended(answer.plan)
+    return _exit_code(answer.plan)
 
 
-def _stage(arguments: argparse.Namespace, pod: tuple[str, str] | None = None) -> Stage:
-    """Policy and cluster; what is read stays, so nobody need ever look through it for garbage."""
+def _read_inputs(arguments: argparse.Namespace, pod: tuple[str, str] | None = None) -> PlanInputs:
+    """The policy and the cluster; both stay in memory, so the garbage collector skips them."""
     gc.disable()
-    from resettle.explain.stage import Stage
+    from resettle.explain.what_if import PlanInputs
 
-    stage = Stage(*read(arguments, Stopwatch(), pod))
-    # Each plan that is tried leaves a snapshot behind that refers to itself and has to be found.
+    inputs = PlanInputs(*read(arguments, Stopwatch(), pod))
+    # Each plan that is tried leaves a snapshot that refers to itself, for the collector to free.
     gc.freeze()
     gc.enable()
-    return stage
+    return inputs
 
 
-def _print_text(told: Any, answer: Any) -> None:
+def _print_text(render: Any, answer: Any) -> None:
     from resettle.cli.lines import width
     from resettle.cli.render import Paint, colourful
 
-    print(told(answer, Paint(colourful(sys.stdout)), width()), end="")
+    print(render(answer, Paint(colourful(sys.stdout)), width()), end="")
 
 
 def _print_json(document: dict[str, Any]) -> None:
     print(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def _ended(plan: Plan) -> int:
-    """1 when a plugin failed on the way, and says so."""
+def _exit_code(plan: Plan) -> int:
+    """1 if a plugin failed, after printing its error; else 0."""
     for failed in plan.errors:
         print(f"error: {failed}", file=sys.stderr)
     return 1 if plan.errors else 0

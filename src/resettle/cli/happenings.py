@@ -13,7 +13,7 @@ from resettle.errors import InputError
 from resettle.model.changes import Change, Changes
 from resettle.model.kinds import ALWAYS_READ, KINDS, Kind
 from resettle.model.snapshot import Snapshot
-from resettle.policy.problem import Path, did_you_mean
+from resettle.policy.problem import Path, did_you_mean, nearest
 from resettle.simulate.events import Event, owner_pods
 
 
@@ -73,15 +73,13 @@ class _Events:
                 self._report.error(at, what, did_you_mean(str(kind), KINDS))
                 continue
             try:
-                collection.add(kind, msgspec.json.encode(thing), "this")
+                collection.add(kind, msgspec.json.encode(thing), "")
             except InputError as error:
-                what, _, fix = str(error).removeprefix("this, ").partition("; ")
-                self._report.error(at, what, fix)
+                self._report.error(at, error.what, error.fix)
         try:
             came = collection.snapshot(self._snapshot.taken_at)
         except InputError as error:
-            what, _, fix = str(error).partition("; ")
-            self._report.error((*path, "apply"), what, fix)
+            self._report.error((*path, "apply"), error.what, error.fix)
             return Collection().snapshot(self._snapshot.taken_at)
         for kind in KINDS:
             self._there[kind] |= set(_names(came, kind))
@@ -148,9 +146,9 @@ def _names(snapshot: Snapshot, kind: str) -> Iterable[str]:
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
-    """A hint, without a list of all that is there."""
-    hint = did_you_mean(word, known)
-    return hint if hint.startswith("did") else "name one that the cluster has"
+    """A hint that names one similar word, and never all that are known."""
+    similar = nearest(word, sorted(known))
+    return f"did you mean `{similar}`?" if similar else "name one that the cluster has"
 
 
 def _in_words(written: EventDocument, came: Snapshot) -> str:

@@ -12,7 +12,7 @@ from resettle.cli.times import named_time
 from resettle.errors import InputError
 from resettle.framework.descheduler import Descheduler, assembled
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
-from resettle.framework.plugin import Kind, Plugin
+from resettle.framework.plugin import Plugin
 from resettle.framework.registry import default_registry
 from resettle.model.kinds import Kind
 from resettle.model.snapshot import Snapshot

@@ -96,8 +96,7 @@ def _check_times(scenario: Scenario) -> None:
     try:
         parse_time(document.now)
     except InputError as error:
-        what, _, fix = str(error).partition("; ")
-        report.error(("now",), what, fix)
+        report.error(("now",), error.what, error.fix)
     for i, event in enumerate(document.events):
         if event and not (event.apply or event.delete or event.scale or event.cordon):
             fix = "add `apply`, `delete`, `scale` or `cordon`"

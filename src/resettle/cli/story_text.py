@@ -110,12 +110,12 @@ def moved(cycle: Cycle) -> str:
 def _landings(landings: Sequence[Landing], columns: int) -> Iterator[str]:
     """`web/a  node-1 → node-4  plugin`, or the plugin above where it does not fit beside."""
     shown = landings[:MOST_MOVES]
-    cells = [(it.pod.key, f"{it.pod.node} → {_where(it)}", it.plugin) for it in shown]
+    cells = [(it.pod.key, _from_to(it), it.plugin) for it in shown]
     if widest(cells) <= columns:
         yield from aligned(cells) if cells else ()
     else:
-        squeezed = aligned([*_squeezed(cells, columns - 6)], 4)
-        plugins = (plugin for *_, plugin in cells)
+        squeezed = aligned([*_squeezed(shown, columns - 6)], 4)
+        plugins = (landing.plugin for landing in shown)
         for plugin, lines in groupby(zip(plugins, squeezed, strict=True), key=lambda it: it[0]):
             yield f"  {plugin}"
             yield from (line for _, line in lines)
@@ -123,14 +123,20 @@ def _landings(landings: Sequence[Landing], columns: int) -> Iterator[str]:
         yield f"  … and {len(landings) - MOST_MOVES:,} more"
 
 
-def _squeezed(cells: Sequence[tuple[str, str, str]], room: int) -> Iterator[tuple[str, str]]:
-    """Pods and their ways, shortened until both fit."""
-    widest_way = max(len(way) for _, way, _ in cells)
-    names = [shortened(pod, max(room - widest_way, room * 2 // 5)) for pod, *_ in cells]
-    half = (room - max(map(len, names)) - 3) // 2
-    for name, (_, way, _) in zip(names, cells, strict=True):
-        source, _, target = way.partition(" → ")
-        yield name, f"{shortened(source, half)} → {shortened(target, half)}"
+def _squeezed(landings: Sequence[Landing], width: int) -> Iterator[tuple[str, str]]:
+    """Each pod, and the nodes it left and landed on, shortened until both fit the width."""
+    longest = max(len(_from_to(landing)) for landing in landings)
+    most = max(width - longest, width * 2 // 5)
+    names = [shortened(landing.pod.key, most) for landing in landings]
+    half = (width - max(map(len, names)) - 3) // 2
+    for name, landing in zip(names, landings, strict=True):
+        source, target = shortened(landing.pod.node, half), shortened(_where(landing), half)
+        yield name, f"{source} → {target}"
+
+
+def _from_to(landing: Landing) -> str:
+    """`node-1 → node-4`."""
+    return f"{landing.pod.node} → {_where(landing)}"
 
 
 def _where(landing: Landing) -> str:

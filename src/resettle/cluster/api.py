@@ -15,17 +15,11 @@ import msgspec
 from msgspec import Struct
 
 from resettle.cluster.access import Access
-from resettle.cluster.connection import Connection
 from resettle.cluster.portions import portions
 from resettle.cluster.refusals import refused
 from resettle.errors import ClusterError
-from resettle.model.kinds import KINDS, group_of
-from resettle.cluster.collect import Collection
-from resettle.errors import ClusterError, InputError
-from resettle.framework.plugin import Kind
 from resettle.kube.transport.blocking import BlockingConnection
-from resettle.model.decode import Decoder
-from resettle.model.pod import CONDITIONS
+from resettle.model.kinds import KINDS, group_of
 
 PAGE = 500
 _BUILT_IN = frozenset(kind.path for kind in KINDS.values())

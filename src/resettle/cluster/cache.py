@@ -15,19 +15,15 @@ from typing import Any
 
 from resettle.clock import SYSTEM, Clock
 from resettle.cluster.access import Access
-from resettle.kube.transport.client import Client
-from resettle.cluster.api import PATHS
-from resettle.cluster.collect import Collection
 from resettle.cluster.fingerprint import Fingerprint, fingerprint
 from resettle.cluster.news import Reader
 from resettle.cluster.own_kind import OwnKind
 from resettle.cluster.reflector import WATCH_SECONDS, Reflector
 from resettle.cluster.shelf import Heard, Shelf, as_change
 from resettle.errors import ClusterError, ResettleError
-from resettle.errors import ClusterError, InputError, ResettleError
-from resettle.framework.plugin import Kind
 from resettle.kube.transport.client import Client
 from resettle.log import QUIET, Log
+from resettle.model.kinds import Kind
 from resettle.model.changes import Changes
 from resettle.model.decode import Decoder
 from resettle.model.kinds import ALWAYS_READ, KINDS, Kind, kinds_by_name

@@ -62,7 +62,7 @@ class Collection:
             self._sources[kind].append((len(objects), source))
 
     def add(self, kind: str, content: Bytes, place: str) -> None:
-        """Takes one object as the bytes of its JSON."""
+        """Adds one object, given as JSON; `place` names it in errors, and may be empty."""
         if kind in usage_file.KINDS:
             self.usage.add(kind, content, place)
             return
@@ -70,8 +70,8 @@ class Collection:
             item = self._wire[kind].decode(content)
         except (msgspec.ValidationError, UnicodeDecodeError) as error:
             raise InputError(
-                f"{place} is not a {kind} as Kubernetes writes it: {_in_words(error)}; "
-                "mend it or leave it out"
+                f"{place or 'this'} is not a {kind} as Kubernetes writes it: {_in_words(error)}",
+                "correct it or leave it out",
             ) from None
         self.take(kind, (item,), place)
 
@@ -87,7 +87,11 @@ class Collection:
             except (InputError, msgspec.ValidationError) as error:
                 meta = item.metadata
                 key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-                raise InputError(f"{place}, {kind} {key}: {error}") from None
+                what, fix = str(error), ""
+                if isinstance(error, InputError):
+                    what, fix = error.what, error.fix
+                where = f"{place}, {kind} {key}" if place else f"{kind} {key}"
+                raise InputError(f"{where}: {what}", fix) from None
 
     def snapshot(
         self, at: datetime, history: Mapping[tuple[str, str], Any] | None = None
@@ -116,7 +120,7 @@ class Collection:
                     where = sorted({self._source(kind, first), self._source(kind, i)})
                     key = "/".join(filter(None, name))
                     raise InputError(
-                        f"{kind} {key} is there twice, in {' and in '.join(where)}; keep only one"
+                        f"{kind} {key} is there twice, in {' and in '.join(where)}", "keep only one"
                     )
 
     def _source(self, kind: str, index: int) -> str:

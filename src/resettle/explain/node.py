@@ -1,22 +1,21 @@
-"""The answer about one node: is it in scope, how full is it, which pods go, why the others stay."""
+"""The answer about one node: its scope and use, which pods move, why the others stay."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from resettle.explain.overlooked import out_of_scope
-from resettle.explain.pod import PodAnswer, answer_for
-from resettle.explain.stage import Stage
-from resettle.explain.watched import Watched
+from resettle.explain.cycle import WatchedPlan
+from resettle.explain.pod import PodAnswer, answer_for, node_out_of_scope
+from resettle.explain.what_if import PlanInputs
 from resettle.framework.plan import Move, Note, Plan
-from resettle.framework.verdict import Band, Unwanted
+from resettle.framework.verdict import Band, NotProposed
 from resettle.load.shares import offered, shares
 from resettle.model.node import Node
 from resettle.model.quantity import counted
 from resettle.model.snapshot import Snapshot
 
 
-class Use(Struct, frozen=True):
+class ResourceUse(Struct, frozen=True):
     """How much of a resource a node's pods request, in its own unit and in percent."""
 
     resource: str
@@ -25,7 +24,7 @@ class Use(Struct, frozen=True):
     percent: float
 
 
-class Banded(Struct, frozen=True):
+class NodeBand(Struct, frozen=True):
     """The band in which one plugin puts the node."""
 
     profile: str
@@ -33,104 +32,112 @@ class Banded(Struct, frozen=True):
     band: Band
 
 
-class Tally(Struct, frozen=True):
-    """Pods that stay for one reason, and what is said of the first of them."""
+class ReasonCount(Struct, frozen=True):
+    """How many pods stay for one reason, and the sentence about the first of them."""
 
     code: str
     count: int
     pod: str
     says: str
     plugin: str = ""
-    """Who did not want them; empty for pods that were proposed and refused."""
+    """The plugin that did not propose them; empty for pods that were proposed and refused."""
     profile: str = ""
 
 
 class NodeAnswer(Struct, frozen=True, kw_only=True):
-    """All there is to say of a node."""
+    """A node's scope and use, the pods that move, and why the others stay."""
 
     node: Node
     plan: Plan
-    left_out: Unwanted | None
+    left_out: NotProposed | None
     """Why no plugin looks at it."""
-    uses: tuple[Use, ...]
-    bands: tuple[Banded, ...]
+    uses: tuple[ResourceUse, ...]
+    bands: tuple[NodeBand, ...]
     pods: int
     leaving: tuple[Move, ...]
     landing: tuple[Move, ...]
-    """Moves of pods that will most likely come here."""
-    refused: tuple[Tally, ...]
-    unwanted: tuple[Tally, ...]
+    """Moves of pods that will most likely land here."""
+    refused: tuple[ReasonCount, ...]
+    not_proposed: tuple[ReasonCount, ...]
     notes: tuple[Note, ...] = ()
 
 
-def explain_node(stage: Stage, node: Node) -> NodeAnswer:
-    """The answer, from one plan in which the node and all its pods are watched."""
-    pods = stage.snapshot.pods_on(node)
-    watched = Watched(stage, [node.name, *(pod.key for pod in pods)])
+def explain_node(inputs: PlanInputs, node: Node) -> NodeAnswer:
+    """The answer about a node, from one plan in which it and all its pods are watched."""
+    pods = inputs.snapshot.pods_on(node)
+    watched = WatchedPlan(inputs, [node.name, *(pod.key for pod in pods)])
     answers = [answer_for(watched, pod) for pod in pods]
     return NodeAnswer(
         node=node,
         plan=watched.plan,
-        left_out=out_of_scope(watched.view, node.name),
-        uses=tuple(_uses(stage.snapshot, node)),
+        left_out=node_out_of_scope(watched.view, node.name),
+        uses=tuple(_uses(inputs.snapshot, node)),
         bands=_bands(watched, node),
         pods=len(pods),
         leaving=tuple(move for move in watched.plan.moves if move.pod.node == node.name),
         landing=tuple(move for move in watched.plan.moves if move.lands_on == node.name),
         refused=_refused(answers),
-        unwanted=_unwanted(answers),
+        not_proposed=_not_proposed(answers),
         notes=tuple(note for note in watched.plan.notes if note.subject == node.name),
     )
 
 
-def _uses(snapshot: Snapshot, node: Node) -> list[Use]:
-    """What is requested of each resource that the node offers or that its pods ask for."""
+def _uses(snapshot: Snapshot, node: Node) -> list[ResourceUse]:
+    """What is requested of each resource that the node offers or its pods request."""
     used, offer = snapshot.requested(node), offered(node)
     basic = [name for name in ("cpu", "memory", "pods") if name in offer]
     names = dict.fromkeys((*basic, *(name for name in sorted(offer) if used.get(name))))
     percents = shares(used, offer, names)
     return [
-        Use(name, counted(name, used.get(name, 0)), counted(name, offer[name]), percents[name])
+        ResourceUse(
+            name, counted(name, used.get(name, 0)), counted(name, offer[name]), percents[name]
+        )
         for name in names
     ]
 
 
-def _bands(watched: Watched, node: Node) -> tuple[Banded, ...]:
-    found = []
+def _bands(watched: WatchedPlan, node: Node) -> tuple[NodeBand, ...]:
+    bands = []
     for turn in watched.turns:
         hook = turn.instance.plugin.band
         if hook is None or watched.plan.skipped or (turn.run and turn.run.error):
             continue
         if band := hook(turn.instance.args, watched.view, node):
-            found.append(Banded(turn.profile.name, turn.instance.name, band))
-    return tuple(found)
+            bands.append(NodeBand(turn.profile.name, turn.instance.name, band))
+    return tuple(bands)
 
 
-def _refused(answers: list[PodAnswer]) -> tuple[Tally, ...]:
-    """Pods that some plugin proposed and that stay, by what the first of them was refused with."""
-    said: dict[str, list[tuple[str, str]]] = {}
+def _refused(answers: list[PodAnswer]) -> tuple[ReasonCount, ...]:
+    """Pods that stay although proposed, by the code of their first refusal."""
+    examples: dict[str, list[tuple[str, str]]] = {}
     for answer in answers:
         if answer.move is None:
             first = next(
-                (it.refusals[0] for w in answer.words for it in w.proposals if it.refusals), None
+                (
+                    it.refusals[0]
+                    for decision in answer.decisions
+                    for it in decision.proposals
+                    if it.refusals
+                ),
+                None,
             )
             if first is not None:
-                said.setdefault(first.code, []).append((answer.pod.key, first.sentence))
-    tallies = [Tally(code, len(pods), *pods[0]) for code, pods in said.items()]
-    return tuple(sorted(tallies, key=lambda it: (-it.count, it.code)))
+                examples.setdefault(first.code, []).append((answer.pod.key, first.sentence))
+    counts = [ReasonCount(code, len(pods), *pods[0]) for code, pods in examples.items()]
+    return tuple(sorted(counts, key=lambda it: (-it.count, it.code)))
 
 
-def _unwanted(answers: list[PodAnswer]) -> tuple[Tally, ...]:
-    """Why each plugin did not want the pods that nobody proposed."""
-    said: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+def _not_proposed(answers: list[PodAnswer]) -> tuple[ReasonCount, ...]:
+    """Why each plugin did not propose the pods that no plugin proposed."""
+    examples: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for answer in answers:
-        if any(word.proposals for word in answer.words):
+        if answer.proposed:
             continue
-        for word in answer.words:
-            if word.unwanted:
-                key = (word.profile, word.plugin, word.unwanted.code)
-                said.setdefault(key, []).append((answer.pod.key, word.unwanted.says))
+        for decision in answer.decisions:
+            if reason := decision.not_proposed:
+                key = (decision.profile, decision.plugin, reason.code)
+                examples.setdefault(key, []).append((answer.pod.key, reason.says))
     return tuple(
-        Tally(code, len(pods), *pods[0], plugin, profile)
-        for (profile, plugin, code), pods in said.items()
+        ReasonCount(code, len(pods), *pods[0], plugin, profile)
+        for (profile, plugin, code), pods in examples.items()
     )

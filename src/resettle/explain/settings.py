@@ -1,71 +1,90 @@
-"""Everything that could be turned so that a pod that was refused goes."""
+"""Everything that could be different so that a refused pod moves.
+
+Limits and disruption budgets are in `limit_settings`; the settings of filters and the properties
+of nodes are here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from msgspec import structs
 
-from resettle.explain.limits import budget_settings, limit_settings
-from resettle.explain.nodes import node_settings
-from resettle.explain.stage import Setting, Stage
-from resettle.framework.knob import Knob
+from resettle.explain.limit_settings import budget_options, limit_options
+from resettle.explain.what_if import ChangeOption, PlanInputs
+from resettle.framework.knob import Knob, Reach
 from resettle.framework.plan import Proposal
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import Refusal
+from resettle.model.changes import Change, Changes
+from resettle.model.diagnosis import NodeRejection, Shortage
+from resettle.model.node import Node
 from resettle.model.pod import Pod
+from resettle.model.quantity import NANO, counted, written
 from resettle.policy.args import Args
 
+NODE_CODES = frozenset({"no-node-fits", "no-better-node", "would-break"})
+"""Codes of the refusals that a change to a node can lift."""
+CORDON = "node.kubernetes.io/unschedulable"
+MOST_CORDONED = 3
+_MILLI = NANO // 1000
 
-def settings_for(stage: Stage, pod: Pod, proposals: Iterable[Proposal]) -> list[Setting]:
-    """Settings that can lift one of the refusals, the one that reaches least far first."""
-    met = [refusal for proposal in proposals for refusal in proposal.refusals]
-    codes = {refusal.code for refusal in met}
+
+def options_for(inputs: PlanInputs, pod: Pod, proposals: Iterable[Proposal]) -> list[ChangeOption]:
+    """Options that can lift one of the refusals, the one of least reach first."""
+    proposals = list(proposals)
+    refusals = [refusal for proposal in proposals for refusal in proposal.refusals]
+    codes = {refusal.code for refusal in refusals}
     profiles = {proposal.profile for proposal in proposals}
-    found = {
-        setting.key: setting
-        for setting in every_setting(stage, pod, profiles, met)
-        if setting.ladder and setting.lifts & codes
+    options = {
+        option.key: option
+        for option in all_options(inputs, pod, profiles, refusals)
+        if option.values and option.lifts & codes
     }
-    return sorted(found.values(), key=lambda setting: setting.reach)
+    return sorted(options.values(), key=lambda option: option.reach)
 
 
-def every_setting(
-    stage: Stage, pod: Pod, profiles: Container[str], met: Iterable[Refusal]
-) -> Iterator[Setting]:
-    """All that could be turned: limits, budgets, nodes, and the guards of these profiles."""
-    yield from limit_settings(stage, pod)
-    yield from budget_settings(stage, pod)
-    for refusal in met:
-        yield from node_settings(stage, refusal)
-    for profile in stage.descheduler.profiles:
+def all_options(
+    inputs: PlanInputs, pod: Pod, profiles: Container[str], refusals: Iterable[Refusal]
+) -> Iterator[ChangeOption]:
+    """All options: limits, budgets, nodes, and settings of the filters of these profiles."""
+    yield from limit_options(inputs, pod)
+    yield from budget_options(inputs, pod)
+    for refusal in refusals:
+        yield from node_options(inputs, refusal)
+    for profile in inputs.descheduler.profiles:
         if profile.name in profiles:
-            yield from guard_settings(stage, profile, pod)
+            yield from filter_options(inputs, profile, pod)
 
 
-def guard_settings(stage: Stage, profile: Profile, pod: Pod) -> Iterator[Setting]:
-    """What the guards of a profile say could be turned."""
-    descheduler = stage.descheduler
-    view = descheduler.view(stage.snapshot)
+# -- filters --------------------------------------------------------------------------------------
+
+
+def filter_options(inputs: PlanInputs, profile: Profile, pod: Pod) -> Iterator[ChangeOption]:
+    """The settings that the filters of a profile name."""
+    descheduler = inputs.descheduler
+    view = descheduler.view(inputs.snapshot)
     several = len(descheduler.profiles) > 1
-    guards = (*profile.filters, *profile.pre_eviction_filters)
-    for instance in {guard.name: guard for guard in guards}.values():
+    filters = (*profile.filters, *profile.pre_eviction_filters)
+    for instance in {it.name: it for it in filters}.values():
         for knob in instance.plugin.knobs(instance.args, view, pod):
-            yield _setting(knob, profile.name, instance.name, several=several)
+            yield _filter_option(knob, profile.name, instance.name, several=several)
 
 
-def _setting(knob: Knob, profile: str, plugin: str, *, several: bool) -> Setting:
+def _filter_option(knob: Knob, profile: str, plugin: str, *, several: bool) -> ChangeOption:
     def says(value: Any) -> str:
         return f"{knob.says(value)}{f' in profile {profile}' if several else ''}"
 
-    return Setting(
+    return ChangeOption(
         name=knob.setting,
         where=f"profile {profile}",
         was=knob.was,
-        ladder=knob.ladder,
-        turned=lambda stage, value: _turned(
-            stage, profile, plugin, lambda args: knob.turned(args, value)
+        values=knob.ladder,
+        apply=lambda inputs, value: _with_args(
+            inputs, profile, plugin, lambda args: knob.turned(args, value)
         ),
         says=says,
         lifts=knob.lifts,
@@ -73,28 +92,103 @@ def _setting(knob: Knob, profile: str, plugin: str, *, several: bool) -> Setting
     )
 
 
-def _turned(stage: Stage, profile: str, plugin: str, turn: Callable[[Args], Args]) -> Stage:
-    """The stage with the arguments of one plugin changed wherever they serve in the profile."""
+def _with_args(
+    inputs: PlanInputs, profile: str, plugin: str, change: Callable[[Args], Args]
+) -> PlanInputs:
+    """The inputs with the arguments of one filter changed at both points of the profile."""
     known: dict[int, Args] = {}
 
-    def changed(instances: tuple[Instance, ...]) -> tuple[Instance, ...]:
-        # One set of arguments serves several points, and stays one.
+    def change_all(instances: tuple[Instance, ...]) -> tuple[Instance, ...]:
+        # Several extension points share one set of arguments, and keep sharing it.
         return tuple(
-            structs.replace(it, args=known.setdefault(id(it.args), turn(it.args)))
+            structs.replace(it, args=known.setdefault(id(it.args), change(it.args)))
             if it.name == plugin
             else it
             for it in instances
         )
 
-    descheduler = stage.descheduler
+    descheduler = inputs.descheduler
     profiles = tuple(
         structs.replace(
             it,
-            filters=changed(it.filters),
-            pre_eviction_filters=changed(it.pre_eviction_filters),
+            filters=change_all(it.filters),
+            pre_eviction_filters=change_all(it.pre_eviction_filters),
         )
         if it.name == profile
         else it
         for it in descheduler.profiles
     )
-    return stage._replace(descheduler=structs.replace(descheduler, profiles=profiles))
+    return inputs._replace(descheduler=structs.replace(descheduler, profiles=profiles))
+
+
+# -- nodes ----------------------------------------------------------------------------------------
+
+
+def node_options(inputs: PlanInputs, refusal: Refusal) -> Iterator[ChangeOption]:
+    """Cordoned nodes uncordoned, and the node that lacks the least of one resource made larger."""
+    grounds: list[NodeRejection] = refusal.facts.get("ruled_out", [])
+    shortages: list[Shortage] = refusal.facts.get("short", [])
+    fleet = inputs.snapshot.fleet
+    for ground in grounds:
+        if ground.code == "cordoned":
+            for node in islice(fleet.members(ground.nodes), MOST_CORDONED):
+                yield _uncordoned(node)
+    for short in shortages:
+        if node_short := fleet.get(short.node):
+            yield _larger(node_short, short)
+
+
+def _uncordoned(node: Node) -> ChangeOption:
+    return ChangeOption(
+        name="unschedulable",
+        where=f"node {node.name}",
+        was=True,
+        values=(False,),
+        apply=partial(_uncordon, node.name),
+        says=lambda _: f"{node.name} were not cordoned",
+        lifts=NODE_CODES,
+        reach=Reach.NODE,
+    )
+
+
+def _uncordon(name: str, inputs: PlanInputs, _: Any) -> PlanInputs:
+    """The node schedulable, without the taint that Kubernetes gives to a cordoned node."""
+    node = inputs.snapshot.fleet.get(name)
+    if node is None:
+        return inputs
+    taints = tuple(taint for taint in node.taints if taint.key != CORDON)
+    return _with_node(inputs, structs.replace(node, unschedulable=False, taints=taints))
+
+
+def _larger(node: Node, short: Shortage) -> ChangeOption:
+    offer = counted(short.resource, node.allocatable.get(short.resource, 0))
+    return ChangeOption(
+        name=f"allocatable.{short.resource}",
+        where=f"node {node.name}",
+        was=offer,
+        values=tuple(offer + more for more in (short.amount - 1, short.amount) if more),
+        apply=partial(_enlarge, node.name, short.resource),
+        says=lambda amount: _more(node.name, short.resource, amount - offer),
+        lifts=NODE_CODES,
+        reach=Reach.NODE,
+    )
+
+
+def _enlarge(name: str, resource: str, inputs: PlanInputs, amount: int) -> PlanInputs:
+    node = inputs.snapshot.fleet.get(name)
+    if node is None:
+        return inputs
+    unit = _MILLI if resource == "cpu" else NANO
+    offer = {**node.allocatable, resource: amount * unit}
+    return _with_node(inputs, structs.replace(node, allocatable=offer))
+
+
+def _more(name: str, resource: str, amount: int) -> str:
+    if resource == "pods":
+        return f"{name} took {'one more pod' if amount == 1 else f'{amount} more pods'}"
+    return f"{name} had {written(resource, amount)} more {resource}"
+
+
+def _with_node(inputs: PlanInputs, node: Node) -> PlanInputs:
+    changes = Changes(at=inputs.snapshot.taken_at, nodes=Change(put=(node,)))
+    return inputs._replace(snapshot=inputs.snapshot.next(changes))

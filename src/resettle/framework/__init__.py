@@ -17,7 +17,7 @@ from resettle.framework.plugin import Deed, Plugin, PreparedGuard
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.survey import Survey, surveyed
-from resettle.framework.verdict import Band, Limit, Refusal, Stopped, Unwanted, Verdict
+from resettle.framework.verdict import Band, Limit, NotProposed, Refusal, Stopped, Verdict
 from resettle.framework.view import View
 from resettle.model.kinds import Kind
 from resettle.policy.args import (
@@ -58,6 +58,7 @@ __all__ = [
     "Move",
     "Mover",
     "Namespaces",
+    "NotProposed",
     "Note",
     "Options",
     "Outcome",
@@ -81,7 +82,6 @@ __all__ = [
     "Stopped",
     "Survey",
     "Unsigned",
-    "Unwanted",
     "Verdict",
     "View",
     "assembled",

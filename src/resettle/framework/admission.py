@@ -29,18 +29,27 @@ from resettle.model.fleet import NodeSet
 from resettle.model.pod import Pod
 
 NO_UID = Refusal("no-uid", "has no uid, so another pod of its name could be taken for it", "plan")
-NO_NODE = Refusal("no-node-fits", "no node would take it", "plan")
+NO_NODE = Refusal("no-node-fits", "would take it", "plan", subject="no node")
 WOULD_BREAK = Refusal(
-    "would-break", "wherever it could go, a rule that holds today would be broken", "plan"
+    "would-break",
+    "would be broken",
+    "plan",
+    subject="wherever it could go, a rule that holds today",
 )
 NO_BETTER_NODE = Refusal(
-    "no-better-node", "no node that would take it is better than its own", "plan"
+    "no-better-node", "is better than its own", "plan", subject="no node that would take it"
 )
 WOULD_RETURN = Refusal(
-    "would-return", "the scheduler would most likely put it back where it is", "plan"
+    "would-return",
+    "would most likely put it back where it is",
+    "plan",
+    subject="the scheduler",
 )
 WOULD_STRAY = Refusal(
-    "would-stray", "the scheduler would most likely put it on a node that is no better", "plan"
+    "would-stray",
+    "would most likely put it on a node that is no better",
+    "plan",
+    subject="the scheduler",
 )
 ALREADY_PLANNED = Refusal("already-planned", "is in this plan already", "plan")
 _BY_FORECAST = (WOULD_RETURN.code, WOULD_STRAY.code)
@@ -174,10 +183,13 @@ class Admission:
 # -- the sentence of a placement refusal ----------------------------------------------------------
 
 _SENTENCES = {
-    WOULD_BREAK.code: "no node of {count} takes it without harm to others: {grounds}",
-    NO_BETTER_NODE.code: "none of the {count} nodes that would be better takes it: {grounds}",
+    WOULD_BREAK.code: ("no node of {count}", "takes it without harm to others: {grounds}"),
+    NO_BETTER_NODE.code: (
+        "none of the {count} nodes that would be better",
+        "takes it: {grounds}",
+    ),
 }
-_SENTENCE = "no node of {count} takes it: {grounds}"
+_SENTENCE = ("no node of {count}", "takes it: {grounds}")
 
 
 def add_diagnosis(refusal: Refusal, pod: Pod, view: View, among: NodeSet) -> Refusal:
@@ -186,8 +198,9 @@ def add_diagnosis(refusal: Refusal, pod: Pod, view: View, among: NodeSet) -> Ref
     diagnosis = diagnose(pod, view.fleet, checks, among)
     if not diagnosis.rejections:
         return refusal
-    sentence = _SENTENCES.get(refusal.code, _SENTENCE)
-    return structs.replace(refusal, says=sentence, facts=refusal.facts | _facts(diagnosis))
+    subject, says = _SENTENCES.get(refusal.code, _SENTENCE)
+    facts = refusal.facts | _facts(diagnosis)
+    return structs.replace(refusal, subject=subject, says=says, facts=facts)
 
 
 def _facts(diagnosis: Diagnosis) -> dict[str, object]:

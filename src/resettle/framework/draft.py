@@ -147,6 +147,11 @@ class Draft:
             self.note(pod, refusal.code if refusal else verdict.kind, sentence)
         return verdict
 
+    @property
+    def keeps_notes(self) -> bool:
+        """Whether some pod or node is watched; else notes need not be made."""
+        return bool(self._watched)
+
     def note(self, subject: Pod | Node, code: str, says: str) -> None:
         """Remembers a word about a pod or node if somebody asked about it, else does nothing."""
         if not self._watched:

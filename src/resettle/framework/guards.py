@@ -63,5 +63,5 @@ def first_refusal(asked: Iterable[Asked], pod: Pod) -> Refusal | None:
     except Exception as error:
         # Unknown denies: a guard that cannot answer lets nothing go.
         facts = {"guard": name, "error": f"{type(error).__name__}: {error}"}
-        return Refusal("guard-failed", "{guard} could not answer: {error}", name, facts)
+        return Refusal("guard-failed", "could not answer: {error}", name, facts, subject="{guard}")
     return None

@@ -160,16 +160,18 @@ class DisruptionBudgets:
             if not budget.up_to_date:
                 return Refusal(
                     "budget-not-ready",
-                    "the status of budget {budget} lags behind its spec",
+                    "lags behind its spec",
                     BUDGET,
                     {"budget": budget.key},
+                    subject="the status of budget {budget}",
                 )
             if budget.disruptions_allowed - self._spent.get(budget, 0) <= 0:
                 return Refusal(
                     "budget",
-                    "budget {budget} allows no more disruptions now",
+                    "allows no more disruptions now",
                     BUDGET,
                     {"budget": budget.key},
+                    subject="budget {budget}",
                 )
         return None
 
@@ -223,8 +225,9 @@ def _busiest(kind: str, counts: Mapping[str, int]) -> tuple[str, int]:
 def _limit_reached(limit: Limit, where: str, count: int | str) -> Refusal:
     return Refusal(
         f"limit-{limit}",
-        "the limit of {count} for {where} is reached",
+        "is reached",
         LIMITS,
         {"count": count, "where": where},
         limit,
+        subject="the limit of {count} for {where}",
     )

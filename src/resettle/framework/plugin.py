@@ -9,15 +9,15 @@
 | `presort`, `sort`   | `(args, view, pod) -> key`                 | smallest first                |
 | `evict`             | `(args, hands) -> Mover`                   | how pods of a plan leave      |
 
-Five more let it speak when somebody asks why; all may be left out:
+Five more explain its decisions; all may be left out:
 
-| hook          | function                                    | answers                      |
-|---------------|---------------------------------------------|------------------------------|
-| `overlooks`   | `(args, view, pod) -> Unwanted or None`     | why was it not proposed?     |
-| `near_misses` | `(args, view) -> sentences`                 | what came closest to it?     |
-| `band`        | `(args, view, node) -> Band or None`        | how full does it find it?    |
-| `refusals`    | `(args, view, pod, point) -> Refusals`      | every ground, not the first  |
-| `knobs`       | `(args, view, pod) -> Knobs`                | which settings would let go? |
+| hook               | function                                       | answers                    |
+|--------------------|------------------------------------------------|----------------------------|
+| `why_not_proposed` | `(args, view, pod) -> NotProposed or None` | why was it not proposed?   |
+| `near_misses`      | `(args, view) -> sentences`                | what came closest to it?   |
+| `band`             | `(args, view, node) -> Band or None`       | how full does it find it?  |
+| `refusals`         | `(args, view, pod, point) -> Refusals`     | all grounds, not the first |
+| `knobs`            | `(args, view, pod) -> Knobs`               | which settings would help? |
 
 A plugin keeps no state: what it must know next time goes through `draft.remember`.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from resettle.framework.draft import Draft
     from resettle.framework.knob import Knob
     from resettle.framework.mover import MakeMover
-    from resettle.framework.verdict import Band, Refusal, Stopped, Unwanted
+    from resettle.framework.verdict import Band, NotProposed, Refusal, Stopped
     from resettle.framework.view import View
     from resettle.model.kinds import Kind
     from resettle.model.node import Node
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 Sweep = Callable[[Any, "View", "Draft"], "Stopped | None"]
 Guard = Callable[[Any, "View", "Pod"], "Refusal | None"]
 SortKey = Callable[[Any, "View", "Pod"], Any]
-Overlooks = Callable[[Any, "View", "Pod"], "Unwanted | None"]
+WhyNotProposed = Callable[[Any, "View", "Pod"], "NotProposed | None"]
 BandOf = Callable[[Any, "View", "Node"], "Band | None"]
 NearMisses = Callable[[Any, "View"], "Iterator[str]"]
 Refusals = Callable[[Any, "View", "Pod", ExtensionPoint], "Iterator[Refusal]"]
@@ -159,8 +159,8 @@ class Plugin(Struct, frozen=True, kw_only=True):
     """What the snapshot lacks for these arguments; any problem ends the cycle before it starts."""
     unfinished_only: bool = False
     """Whether it passes over pods that have run their course, so that explanations can say so."""
-    overlooks: Overlooks | None = None
-    """Why a pod was not proposed; None for one that is wanted and whose turn did not come."""
+    why_not_proposed: WhyNotProposed | None = None
+    """Why its rule does not apply to a pod; None if it does, and the pod's turn did not come."""
     near_misses: NearMisses = _no_misses
     """Up to three sentences about the pods or nodes that came closest to being its business."""
     band: BandOf | None = None

@@ -21,25 +21,45 @@ class Limit(StrEnum):
 
 
 class Refusal(Struct, frozen=True):
-    """Why a pod stays: a code, a sentence, and who said so."""
+    """Why a pod stays: a code, a sentence, and the part of the program that refused it."""
 
     code: str
     says: str
-    """The sentence, with `{name}` where a fact goes."""
+    """What is said of the subject, with `{name}` where a fact goes."""
     by: str = ""
     facts: dict[str, Any] = {}
     limit: Limit | None = None
+    subject: str = ""
+    """What the sentence is about, if not the pod itself; with `{name}` where a fact goes."""
 
     @property
     def sentence(self) -> str:
-        """The reason, as one would say it of the pod."""
+        """The whole reason; about the pod itself, it begins with the verb."""
+        return f"{self.subject_text} {self.predicate}" if self.subject else self.predicate
+
+    @property
+    def subject_text(self) -> str:
+        """The subject with its facts; empty if it is the pod itself."""
+        return self._with_facts(self.subject)
+
+    @property
+    def predicate(self) -> str:
+        """What is said of the subject, with its facts."""
+        return self._with_facts(self.says)
+
+    @property
+    def clause(self) -> str:
+        """The reason with its subject, as it continues a sentence about the pod."""
+        return self.sentence if self.subject else f"it {self.predicate}"
+
+    def _with_facts(self, text: str) -> str:
         try:
-            return self.says.format(**self.facts) if self.facts else self.says
+            return text.format(**self.facts) if self.facts else text
         except (KeyError, IndexError, ValueError):
-            return self.says
+            return text
 
 
-class Unwanted(Struct, frozen=True):
+class NotProposed(Struct, frozen=True):
     """Why a plugin did not propose a pod: a code, and a sentence about that pod."""
 
     code: str

@@ -17,10 +17,10 @@ from aiohttp import web
 from msgspec import Struct
 
 from resettle.clock import Clock
-from resettle.kube.transport.client import Client
 from resettle.cluster.refusals import refused
 from resettle.cluster.rights import ACCESS_REVIEWS, TOKEN_REVIEWS, Right
 from resettle.errors import ClusterError
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 
 CACHE_SECONDS = 10.0

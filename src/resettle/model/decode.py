@@ -377,7 +377,7 @@ class Decoder:
                 try:
                     nano = self._quantities[amount] = parse_quantity(str(amount))
                 except InputError as error:
-                    raise InputError(f"{name}: {error}") from None
+                    raise InputError(f"{name}: {error.what}", error.fix) from None
             measured[self._text(name)] = nano
         return measured
 

@@ -38,7 +38,7 @@ def parse_time(text: str | None) -> datetime | None:
         instant = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(
-            f"`{text}` is not a time; write one such as `2026-01-31T12:00:00Z`"
+            f"`{text}` is not a time", "write one such as `2026-01-31T12:00:00Z`"
         ) from None
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 

@@ -49,13 +49,13 @@ def parse_quantity(text: str) -> int:
     found = _FORM.fullmatch(text)
     if found is None or abs(int(found["exponent"] or 0)) > _LARGEST_EXPONENT:
         raise InputError(
-            f"`{text}` is not a quantity; write a number such as `250m`, `1.5` or `2Gi`"
+            f"`{text}` is not a quantity", "write a number such as `250m`, `1.5` or `2Gi`"
         )
     value = Fraction(found["number"]) * _SUFFIX.get(found["suffix"], Fraction(1))
     value *= Fraction(10) ** int(found["exponent"] or 0)
     nano = -((-value * NANO).__floor__())
     if found["sign"] == "-" and nano:
-        raise InputError(f"`{text}` is negative; a resource is zero or more")
+        raise InputError(f"`{text}` is negative", "a resource is zero or more")
     return nano
 
 

@@ -173,9 +173,9 @@ def parse_selector(text: str) -> Selector:
         found = _TERM.match(text, at)
         if found is None or (found.end() == len(text) and text.rstrip().endswith(",")):
             raise InputError(
-                f"`{text}` is not a label selector: stuck at `{text[at:].strip() or ','}`; "
+                f"`{text}` is not a label selector: stuck at `{text[at:].strip() or ','}`",
                 "write terms such as `key=value`, `key!=value`, `key in (a,b)`, `key` or `!key`, "
-                "separated by commas"
+                "separated by commas",
             )
         requirements.append(_requirement(found, text))
         at = found.end()
@@ -199,10 +199,10 @@ def _requirement(term: re.Match[str], text: str) -> Requirement:
     else:
         requirement = Requirement(term["key"], "Exists")
     if not sound_key(requirement.key):
-        raise InputError(f"`{text}`: `{requirement.key}` is not a label key; {_KEY_FIX}")
+        raise InputError(f"`{text}`: `{requirement.key}` is not a label key", _KEY_FIX)
     for value in requirement.values:
         if requirement.operator in ("Gt", "Lt") and as_int64(value) is None:
-            raise InputError(f"`{text}`: `{value}` is not a whole number; compare with a number")
+            raise InputError(f"`{text}`: `{value}` is not a whole number", "compare with a number")
         if not sound_value(value):
-            raise InputError(f"`{text}`: `{value}` is not a label value; {_VALUE_FIX}")
+            raise InputError(f"`{text}`: `{value}` is not a label value", _VALUE_FIX)
     return requirement

@@ -7,7 +7,7 @@ from heapq import nsmallest
 
 from resettle.framework.draft import Draft
 from resettle.framework.survey import surveyed
-from resettle.framework.verdict import Band, Unwanted
+from resettle.framework.verdict import Band, NotProposed
 from resettle.load.bands import UNDER, UNKNOWN, Bands
 from resettle.load.shares import Shares, Thresholds
 from resettle.load.usage import Doubt, Usage
@@ -41,17 +41,17 @@ def told(
     return Band(name, f"{node.name} is at {', '.join(parts) or 'nothing that is measured'}")
 
 
-def not_over(band: Band, doubt: Doubt | None) -> Unwanted:
+def not_over(band: Band, doubt: Doubt | None) -> NotProposed:
     """Why pods of a node that is not too full stay."""
     if doubt is not None:
-        return Unwanted(doubt.code, band.says)
-    return Unwanted("node-under" if band.name == UNDER else "node-within", band.says)
+        return NotProposed(doubt.code, band.says)
+    return NotProposed("node-under" if band.name == UNDER else "node-within", band.says)
 
 
-def on_control_plane(node: Node) -> Unwanted:
+def on_control_plane(node: Node) -> NotProposed:
     """Why pods of a node that is in scope and yet in no band stay."""
     says = f"{node.name} is of the control plane, and `nodeSelector` does not name that role"
-    return Unwanted("control-plane", says)
+    return NotProposed("control-plane", says)
 
 
 def tell_bands(bands: Bands, usage: Usage, draft: Draft) -> None:

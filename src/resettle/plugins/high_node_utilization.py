@@ -10,7 +10,7 @@ from typing import Literal
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Band, Stopped, Unwanted
+from resettle.framework.verdict import Band, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.load.bands import UNDER, Bands, Scale, banded
 from resettle.load.shares import offered, shares
@@ -137,22 +137,22 @@ def band(args: Args, view: View, node: Node) -> Band | None:
     return told(name, node, row, args.thresholds, "threshold", Requests(view))
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """Whether the pod's node is in good use, or nothing can be done about it."""
     node = view.fleet.get(pod.node)
     found = band(args, view, node) if node else None
     if found is None:
         return None
     if found.name != UNDER:
-        return Unwanted("node-used", found.says)
+        return NotProposed("node-used", found.says)
     if stop := _nothing_to_do(args, view):
-        return Unwanted(stop.code, f"{found.says}, but {stop.says}")
+        return NotProposed(stop.code, f"{found.says}, but {stop.says}")
     if concerns(pod, args, bystanders=view.semantics.bystanders_moved):
         return None
     if args.evictable_namespaces and not args.evictable_namespaces.admits(pod.namespace):
         said = f"its namespace {pod.namespace} is left out by `evictableNamespaces`"
-        return Unwanted("namespace-left-out", said)
-    return Unwanted("no-relief", "requests nothing of what the thresholds are about")
+        return NotProposed("namespace-left-out", said)
+    return NotProposed("no-relief", "requests nothing of what the thresholds are about")
 
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
@@ -166,7 +166,7 @@ PLUGIN = Plugin(
     args=Args,
     balance=balance,
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
     band=band,
 )

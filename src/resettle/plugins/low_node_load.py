@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Band, Stopped, Unwanted
+from resettle.framework.verdict import Band, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.load.bands import OVER, Bands, banded
 from resettle.load.in_flight import Foreseen, InFlight, still_in_flight
@@ -172,14 +172,14 @@ def band(args: Args, view: View, node: Node) -> Band | None:
     return band_of(node, bands, seen.usage, "low line", "high line") if bands else None
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """Whether the pod's node is not too busy, or the plugin is not to touch the pod."""
     node = view.fleet.get(pod.node)
     if node is None:
         return None
     seen = view.prepared(args, Seen)
     if node in seen.outside:
-        return Unwanted("node-not-selected", f"{node.name} is in none of the plugin's pools")
+        return NotProposed("node-not-selected", f"{node.name} is in none of the plugin's pools")
     found = band(args, view, node)
     if found is None:
         return on_control_plane(node)
@@ -187,9 +187,9 @@ def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
         return not_over(found, seen.usage.doubt(node))
     if args.evictable_namespaces and not args.evictable_namespaces.admits(pod.namespace):
         said = f"its namespace {pod.namespace} is left out by `evictableNamespaces`"
-        return Unwanted("namespace-left-out", said)
+        return NotProposed("namespace-left-out", said)
     if not concerns(args, pod):
-        return Unwanted("labels-left-out", "its labels are not selected by `podSelectors`")
+        return NotProposed("labels-left-out", "its labels are not selected by `podSelectors`")
     return None
 
 
@@ -207,7 +207,7 @@ PLUGIN = Plugin(
     measures=measures,
     reads=lambda args: frozenset({"history"}),
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
     band=band,
 )

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Band, Stopped, Unwanted
+from resettle.framework.verdict import Band, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.load.bands import OVER, Bands, Scale, banded
 from resettle.load.measuring import MetricsUtilization, metrics_problems, questions, usage_of
@@ -184,7 +184,7 @@ def band(args: Args, view: View, node: Node) -> Band | None:
     return band_of(node, seen.bands, seen.usage, "threshold", "target")
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """Whether the pod's node is not too full, or nothing can be done about it."""
     node = view.fleet.get(pod.node)
     if node is None:
@@ -196,11 +196,11 @@ def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     if found.name != OVER:
         return not_over(found, seen.usage.doubt(node))
     if stop := _nothing_to_do(args, seen.bands):
-        return Unwanted(stop.code, f"{found.says}, but {stop.says}")
+        return NotProposed(stop.code, f"{found.says}, but {stop.says}")
     excluded = args.evictable_namespaces
     if excluded is not None and not excluded.admits(pod.namespace):
         said = f"its namespace {pod.namespace} is left out by `evictableNamespaces`"
-        return Unwanted("namespace-left-out", said)
+        return NotProposed("namespace-left-out", said)
     return None
 
 
@@ -216,7 +216,7 @@ PLUGIN = Plugin(
     balance=balance,
     measures=measures,
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
     band=band,
 )

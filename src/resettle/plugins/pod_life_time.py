@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Limit, Stopped, Unwanted
+from resettle.framework.verdict import Limit, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.pod import CONDITIONS, ContainerState, Pod, whole_seconds
 from resettle.model.spans import spoken
@@ -191,22 +191,24 @@ def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     return None
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """Which criterion the pod does not meet."""
     now, limit = view.taken_at, args.max_pod_life_time_seconds
     if overdue(pod, args, now):
         return None
     if limit is not None and not _older(pod, limit, now):
-        return Unwanted("too-young", _compared(pod, limit, now))
+        return NotProposed("too-young", _compared(pod, limit, now))
     if args.states and not _in_a_state(pod, args):
         state = pod.state.reason or pod.state.phase
-        return Unwanted("other-state", f"is {state}, not {' or '.join(args.states)}")
+        return NotProposed("other-state", f"is {state}, not {' or '.join(args.states)}")
     if args.conditions and not any(_in_condition(pod, wanted, now) for wanted in args.conditions):
-        return Unwanted("other-condition", "is in none of the `conditions`, or not for long enough")
+        return NotProposed(
+            "other-condition", "is in none of the `conditions`, or not for long enough"
+        )
     if args.owner_kinds and not _of_kind(pod, args.owner_kinds):
         kinds = ", ".join(owner.kind for owner in pod.owners) or "nothing"
-        return Unwanted("other-owner", f"is owned by {kinds}, which `ownerKinds` leaves out")
-    return Unwanted("other-exit-code", "no container of it ended with one of the `exitCodes`")
+        return NotProposed("other-owner", f"is owned by {kinds}, which `ownerKinds` leaves out")
+    return NotProposed("other-exit-code", "no container of it ended with one of the `exitCodes`")
 
 
 def _compared(pod: Pod, limit: int, now: datetime) -> str:
@@ -241,6 +243,6 @@ PLUGIN = Plugin(
     args=Args,
     deschedule=deschedule,
     reads=reads,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
 )

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Limit, Stopped, Unwanted
+from resettle.framework.verdict import Limit, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.affinity import NodeTerm
 from resettle.model.fleet import NodeSet
@@ -59,6 +59,8 @@ class Copies:
     def __init__(self, args: Args, view: View, draft: Draft) -> None:
         self.total: Counter[OwnerKey] = Counter()
         self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
+        self.first: dict[OwnerKey, dict[str, list[Pod]]] = {}
+        """The copies that each node keeps in any case."""
         kinds = _alike(args, view)
         crowds = {kind: _crowd(templates, view) for kind, templates in enumerate(kinds)}
         owners = {
@@ -82,11 +84,17 @@ class Copies:
                 if not draft.could_go(pod):
                     continue
                 kind = kind_of[pod]
-                if kind not in seen:
-                    seen.add(kind)
-                    continue
+                copies = self.surplus if kind in seen else self.first
+                seen.add(kind)
                 for key in owner_keys(pod.template):
-                    self.surplus.setdefault(key, {}).setdefault(node.name, []).append(pod)
+                    copies.setdefault(key, {}).setdefault(node.name, []).append(pod)
+
+    def share(self, key: OwnerKey, view: View) -> int | None:
+        """How many copies of the owner a node should have; None if there is no other place."""
+        per_node = self.surplus[key]
+        targets = target_nodes((pod for pods in per_node.values() for pod in pods), view)
+        places = targets.bit_count()
+        return None if places < 2 else -(-self.total[key] // places)
 
 
 def _alike(args: Args, view: View) -> list[list[Template]]:
@@ -164,13 +172,13 @@ def _canonical(term: NodeTerm) -> tuple[object, ...]:
 def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes of each owner the copies that are more than a node's share."""
     copies = Copies(args, view, draft)
+    if draft.keeps_notes:
+        _note_those_that_stay(copies, view, draft)
     for key, per_node in sorted(copies.surplus.items()):
-        targets = target_nodes((pod for pods in per_node.values() for pod in pods), view)
-        places = targets.bit_count()
-        if places < 2:
+        share = copies.share(key, view)
+        if share is None:
             continue
         owner = f"{key[1]} {key[2]}"
-        share = -(-copies.total[key] // places)
         shares = None if draft.semantics.weak_fit else Shares(key, share, view)
         for node, pods in per_node.items():
             surplus = max(0, len(pods) + 1 - share)
@@ -186,6 +194,26 @@ def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
                 if limit in (Limit.NODE, Limit.NODES):
                     break
     return None if copies.surplus else NO_COPIES
+
+
+def _note_those_that_stay(copies: Copies, view: View, draft: Draft) -> None:
+    """Notes why copies stay that could go, with the figures that decide so."""
+    for key, first in sorted(copies.first.items()):
+        owner, per_node = f"{key[1]} {key[2]}", copies.surplus.get(key, {})
+        share = copies.share(key, view) if per_node else None
+        for node, pods in first.items():
+            surplus = per_node.get(node, [])
+            here = len(surplus) + 1
+            for pod in (*pods, *surplus):
+                if not surplus:
+                    says = f"is the only copy of {owner} on {node} that may leave"
+                    draft.note(pod, "only-copy", says)
+                elif share is None:
+                    says = f"fewer than two nodes could take copies of {owner}"
+                    draft.note(pod, "no-place", says)
+                elif here <= share:
+                    says = f"{here} copies of {owner} are on {node}, its share is {share}"
+                    draft.note(pod, "fair-share", says)
 
 
 class Shares:
@@ -221,29 +249,27 @@ class Shares:
 NO_COPIES = Stopped("no-candidate", "no two pods of one owner that could go share a node")
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
-    """Whether the pod is no copy, the only one on its node, or one of the share of its node."""
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
+    """Whether the pod is no copy, or the only one on its node.
+
+    For copies that could go, `balance` notes the figures by which it decides.
+    """
     template = pod.template
     if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
         said = f"its namespace {pod.namespace} is left out by `namespaces`"
-        return Unwanted("namespace-left-out", said)
+        return NotProposed("namespace-left-out", said)
     if not template.owners:
-        return Unwanted("other-owner", "has no owner whose copies could be counted")
+        return NotProposed("other-owner", "has no owner whose copies could be counted")
     if not concerned(args, template):
         kinds = ", ".join(owner.kind for owner in template.owners)
-        return Unwanted("other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out")
+        return NotProposed(
+            "other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out"
+        )
     copies = _copies_of(template, view)
     here = sum(copy.node == pod.node for copy in copies)
     owner = f"{template.owners[0].kind} {template.owners[0].name}"
     if here < 2:
-        return Unwanted("only-copy", f"is the only copy of {owner} on {pod.node}")
-    places = target_nodes(copies, view).bit_count()
-    if places < 2:
-        return Unwanted("no-place", f"fewer than two nodes could take copies of {owner}")
-    share = -(-len(copies) // places)
-    if here <= share:
-        said = f"{here} copies of {owner} are on {pod.node}, its share is {share}"
-        return Unwanted("fair-share", said)
+        return NotProposed("only-copy", f"is the only copy of {owner} on {pod.node}")
     return None
 
 
@@ -265,5 +291,5 @@ PLUGIN = Plugin(
     args=Args,
     balance=balance,
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
 )

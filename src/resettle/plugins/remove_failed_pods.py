@@ -8,7 +8,7 @@ from heapq import nsmallest
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Stopped, Unwanted
+from resettle.framework.verdict import NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.pod import Pod, whole_seconds
 from resettle.model.spans import spoken
@@ -81,22 +81,24 @@ def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     return None if found else NO_CANDIDATE
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """Which criterion the pod does not meet."""
     now = view.taken_at
     if failed(pod, args, now):
         return None
     if pod.state.phase != "Failed":
-        return Unwanted("other-state", f"is {pod.state.phase or 'in no phase'}, not Failed")
+        return NotProposed("other-state", f"is {pod.state.phase or 'in no phase'}, not Failed")
     if pod.age(now) < _least(args):
-        return Unwanted("too-young", _compared(pod, args, now))
+        return NotProposed("too-young", _compared(pod, args, now))
     if pod.template.owned_by(args.exclude_owner_kinds):
         kinds = ", ".join(owner.kind for owner in pod.owners)
-        return Unwanted("other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out")
+        return NotProposed(
+            "other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out"
+        )
     if args.reasons and not set(args.reasons) & set(_reasons(pod, args)):
         given = ", ".join(dict.fromkeys(_reasons(pod, args))) or "no reason"
-        return Unwanted("other-reason", f"failed with {given}, which is not among the `reasons`")
-    return Unwanted("other-exit-code", "no container of it ended with one of the `exitCodes`")
+        return NotProposed("other-reason", f"failed with {given}, which is not among the `reasons`")
+    return NotProposed("other-exit-code", "no container of it ended with one of the `exitCodes`")
 
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
@@ -127,6 +129,6 @@ PLUGIN = Plugin(
     name="RemoveFailedPods",
     args=Args,
     deschedule=deschedule,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
 )

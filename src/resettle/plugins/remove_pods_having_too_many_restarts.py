@@ -7,7 +7,7 @@ from heapq import nsmallest
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Stopped, Unwanted
+from resettle.framework.verdict import NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.pod import Pod, State
 from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
@@ -82,13 +82,13 @@ def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     return None if found else NO_CANDIDATE
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """How far the pod is from the threshold, or in which state it is instead."""
     if restarts_too_often(pod.state, args):
         return None
     if restarts(pod.state, args) < args.pod_restart_threshold:
-        return Unwanted("few-restarts", _compared(pod.state, args))
-    return Unwanted("other-state", f"is {pod.state.phase}, not {' or '.join(args.states)}")
+        return NotProposed("few-restarts", _compared(pod.state, args))
+    return NotProposed("other-state", f"is {pod.state.phase}, not {' or '.join(args.states)}")
 
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
@@ -114,6 +114,6 @@ PLUGIN = Plugin(
     name="RemovePodsHavingTooManyRestarts",
     args=Args,
     deschedule=deschedule,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Limit, Stopped, Unwanted
+from resettle.framework.verdict import Limit, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.affinity import PodTerm
 from resettle.model.fleet import NodeSet
@@ -218,19 +218,19 @@ def _apart(pod: Pod, args: Args, view: View) -> NodeSet | None:
     return nodes
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """Whether the pod states no rule, or nobody is near that breaks one."""
     if view.semantics.one_sided_anti_affinity:
         if not pod.spec.anti_affinity:
-            return Unwanted("no-rule", "states no anti-affinity of its own")
+            return NotProposed("no-rule", "states no anti-affinity of its own")
         if view.prepared(args, Neighbourhood).violated(pod):
             return None
-        return Unwanted("satisfied", "no pod that it keeps away from is near it")
+        return NotProposed("satisfied", "no pod that it keeps away from is near it")
     neighbours = view.projection.neighbours
     here = view.fleet.only(pod.node)
     if not here & neighbours.own_rules(pod) or not here & neighbours.rules_of_others(pod):
         return None
-    return Unwanted("satisfied", "no pod is near that it keeps away from, or that wants it away")
+    return NotProposed("satisfied", "no pod is near that it keeps away from, or that wants it away")
 
 
 PLUGIN = Plugin(
@@ -238,5 +238,5 @@ PLUGIN = Plugin(
     args=Args,
     deschedule=deschedule,
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
 )

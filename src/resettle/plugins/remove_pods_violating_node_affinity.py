@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resettle.framework.admission import add_diagnosis
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Refusal, Stopped, Unwanted
+from resettle.framework.verdict import NotProposed, Refusal, Stopped
 from resettle.framework.view import View
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.pod import Pod, Spec
@@ -173,23 +173,25 @@ def cautions(args: Args, semantics: Semantics) -> Iterator[str]:
             yield f"`{kind}` is no type of node affinity and looks for nothing"
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """Whether the pod states nothing that counts, is where it wants to be, or has nowhere to go."""
     questions = [QUESTIONS[kind] for kind in args.node_affinity_type if kind in QUESTIONS]
     asked = [question for question in questions if question.worth_asking(pod.spec)]
     if not asked:
-        return Unwanted("no-rule", "states no node affinity of a type that counts here")
+        return NotProposed("no-rule", "states no node affinity of a type that counts here")
     for question in asked:
         for reason in question.unhappy(pod.spec, [pod], view).values():
             return _nowhere(reason, pod, view)
-    return Unwanted("satisfied", f"{pod.node} is what its node affinity asks for")
+    return NotProposed("satisfied", f"{pod.node} is what its node affinity asks for")
 
 
-def _nowhere(reason: Reason, pod: Pod, view: View) -> Unwanted | None:
+def _nowhere(reason: Reason, pod: Pod, view: View) -> NotProposed | None:
     if not view.semantics.weak_fit or view.upstream_fit.anywhere(pod, view.in_scope):
         return None
-    refusal = add_diagnosis(Refusal("no-node-fits", "no node takes it"), pod, view, view.in_scope)
-    return Unwanted("no-node-fits", f"{reason.says}, but {refusal.sentence}")
+    refusal = add_diagnosis(
+        Refusal("no-node-fits", "takes it", subject="no node"), pod, view, view.in_scope
+    )
+    return NotProposed("no-node-fits", f"{reason.says}, but {refusal.sentence}")
 
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
@@ -199,9 +201,9 @@ def near_misses(args: Args, view: View) -> Iterator[str]:
             continue
         for pod in view.active_of_selected(args, template):
             if pod.node in view.names_in_scope:
-                unwanted = overlooks(args, view, pod)
-                if unwanted and unwanted.code == "no-node-fits":
-                    yield f"{pod.key}: {unwanted.says}"
+                reason = why_not_proposed(args, view, pod)
+                if reason and reason.code == "no-node-fits":
+                    yield f"{pod.key}: {reason.says}"
 
 
 PLUGIN = Plugin(
@@ -210,6 +212,6 @@ PLUGIN = Plugin(
     deschedule=deschedule,
     cautions=cautions,
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
 )

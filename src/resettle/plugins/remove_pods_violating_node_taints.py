@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Stopped, Unwanted
+from resettle.framework.verdict import NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.fleet import Fleet, NodeSet
 from resettle.model.node import Node
@@ -197,7 +197,7 @@ OF_LIFECYCLE = Ignored(
 NO_TAINT = Stopped(NO_CANDIDATE.code, "no node carries a taint that counts here")
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """Whether no taint of the node counts, or the pod tolerates those that do."""
     node = view.fleet.get(pod.node)
     if node is None:
@@ -207,11 +207,11 @@ def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
     if first_untolerated(pod.spec, taints):
         return None
     if taints:
-        return Unwanted("tolerates", f"tolerates every taint of {pod.node} that counts")
+        return NotProposed("tolerates", f"tolerates every taint of {pod.node} that counts")
     for taint, why in in_force.ignored_on(node):
         said = f"the taint {taint} of {pod.node} is passed over: {why.says}"
-        return Unwanted("taint-ignored", said)
-    return Unwanted("no-taint", f"{pod.node} has no taint that counts")
+        return NotProposed("taint-ignored", said)
+    return NotProposed("no-taint", f"{pod.node} has no taint that counts")
 
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
@@ -231,6 +231,6 @@ PLUGIN = Plugin(
     deschedule=deschedule,
     reads=lambda args: frozenset({"history"}),
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
 )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
-from resettle.framework.verdict import Limit, Stopped, Unwanted
+from resettle.framework.verdict import Limit, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.affinity import NodeTerm, SpreadConstraint
 from resettle.model.evenness import Rule as Evenly
@@ -208,6 +208,25 @@ class Chooser:
             taken, touched = taken + count, True
         return chosen
 
+    def compared(self, pods: Iterable[Pod]) -> Iterator[tuple[Pod, str | None]]:
+        """Each pod with how its domain compares to the smallest; None if by over `maxSkew`."""
+        skew, key = self._rule.max_skew, self._rule.topology_key
+        pods = list(pods)
+        domains = self._domains(pods)
+        offered = self._view.fleet.values_within(key, self._included)
+        sizes = [len(domains.get(value, ())) for value in offered | domains.keys()]
+        for value, members in domains.items():
+            more = len(members) - min(sizes)
+            says = (
+                f"such pods in its {key} ({value}): {len(members)}, fewest anywhere: {min(sizes)}"
+            )
+            for pod in members:
+                yield pod, f"{says}, `maxSkew` is {skew}" if more <= skew else None
+        values = self._view.fleet.values_of(key)
+        for pod in pods:
+            if pod.node not in values:
+                yield pod, f"{pod.node} has no label {key}, so the constraint does not count it"
+
     def _domains(self, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
         values = self._view.fleet.values_of(self._rule.topology_key)
         found: dict[str, list[Pod]] = {}
@@ -273,6 +292,7 @@ def rule_by_rule(args: Args, actions: tuple[str, ...], view: View, draft: Draft)
     """Proposes the pods that every rule of every namespace wants to leave."""
     must_fit = args.topology_balance_node_fit is not False
     reasons: dict[Pod, str] = {}
+    satisfied: dict[Pod, str | None] = {}
     stated = False
     for namespace in _namespaces(actions, view):
         pool = Pool(namespace, args, view, draft)
@@ -284,6 +304,12 @@ def rule_by_rule(args: Args, actions: tuple[str, ...], view: View, draft: Draft)
                     pod,
                     f"its {rule.topology_key} has more pods than others by over {rule.max_skew}",
                 )
+            if draft.keeps_notes:
+                for pod, says in chooser.compared(pool.matching(rule.selector)):
+                    satisfied[pod] = says and satisfied.get(pod, says)
+    for pod, says in satisfied.items():
+        if says and pod not in reasons:
+            draft.note(pod, "satisfied", says)
     full_nodes: set[str] = set()
     for pod in draft.ordered(draft.walked(reasons)):
         if pod.node in full_nodes:
@@ -314,17 +340,36 @@ NO_RULE = Stopped(NO_CANDIDATE.code, "no pod that could go states a constraint t
 BALANCED = Stopped("balanced", "no constraint is violated, or nothing that could go would mend it")
 
 
-def overlooks(args: Args, view: View, pod: Pod) -> Unwanted | None:
-    """Whether no constraint is about the pod, or its domain has no more than others."""
+def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
+    """Whether no constraint is about the pod, or its domain has no more than others.
+
+    Where each rule is decided by itself, `balance` notes the figures of the pods that count.
+    """
+    if view.semantics.spread_rule_by_rule:
+        if _selectors_about(pod, args, view):
+            return None
+        return NotProposed("no-rule", "no constraint that counts here is about it")
     evenness = view.projection.evenness
     rules = [rule for rule in _rules_about(pod, view) if _in_force(rule, args)]
     if not rules:
-        return Unwanted("no-rule", "no constraint that counts here is about it")
+        return NotProposed("no-rule", "no constraint that counts here is about it")
     for rule in rules:
         there = evenness.domains(rule).counted_at(pod.node)
         if there is not None and there - evenness.floor(rule) > rule.max_skew:
             return None
-    return Unwanted("satisfied", "no constraint about it is violated where it is")
+    return NotProposed("satisfied", "no constraint about it is violated where it is")
+
+
+def _selectors_about(pod: Pod, args: Args, view: View) -> bool:
+    """Whether a constraint that counts, stated by any pod of the namespace, selects the pod."""
+    actions = args.constraints or ACTIONS[:1]
+    return any(
+        rule_of(constraint, constraint.selector, stating).selector.matches(pod.labels)
+        for template in view.population.namespaces.get(pod.namespace, ())
+        for constraint in template.spec.spread
+        if constraint.when_unsatisfiable in actions and constraint.selector is not None
+        for stating in view.active_of(template)[:1]
+    )
 
 
 def _rules_about(pod: Pod, view: View) -> Iterable[Evenly]:
@@ -368,6 +413,6 @@ PLUGIN = Plugin(
     args=Args,
     balance=balance,
     unfinished_only=True,
-    overlooks=overlooks,
+    why_not_proposed=why_not_proposed,
     near_misses=near_misses,
 )

@@ -18,11 +18,11 @@ from msgspec import Struct
 
 from resettle.clock import Clock
 from resettle.cluster.access import Access
-from resettle.kube.transport.client import Client
 from resettle.cluster.reviews import ensure
 from resettle.cluster.rights import VOUCHING
 from resettle.errors import InputError
 from resettle.https import ServingCertificate, Tls
+from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.loop.status import Status
 

@@ -13,8 +13,6 @@ from resettle.plugins.high_node_utilization import PLUGIN as HIGH
 from resettle.plugins.low_node_load import PLUGIN as LOAD
 from resettle.plugins.low_node_utilization import PLUGIN as LOW
 from resettle.policy.known import ExtensionPoint
-from resettle.serving.meters import Meters
-from resettle.serving.standing import Standing
 from resettle.telemetry.metrics.run import NodeFigures, RunMetrics
 from resettle.testing import World, cluster, node, node_metrics, plan, pod, query_answer
 from tests.telemetry.harness import Reading, read, readings

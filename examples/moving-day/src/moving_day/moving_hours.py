@@ -69,8 +69,9 @@ def closed(args: Args, view: View, pod: Pod) -> Refusal | None:
     if hours is None:
         return Refusal(
             "hours-unreadable",
-            "its label {label}={text} names no hours of a day",
+            "names no hours of a day",
             facts={"label": args.label, "text": text},
+            subject="its label {label}={text}",
         )
     now = view.taken_at.astimezone(UTC)
     if hours.include(now.hour):

@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from resettle.cli.answer_pod import pod_text
+from resettle.cli.render import Paint
 from resettle.explain.cycle import CycleAnswer, explain_cycle
 from resettle.explain.node import NodeAnswer, explain_node
-from resettle.explain.pod import PodAnswer, Word, explain_pod
-from resettle.explain.stage import Stage
+from resettle.explain.pod import PluginDecision, PodAnswer, explain_pod
+from resettle.explain.what_if import PlanInputs
 from resettle.framework import (
     Descheduler,
     Registry,
@@ -60,13 +62,20 @@ def about_pod(descheduler: Descheduler, world: World, key: str = "default/it") -
     snapshot = world.snapshot()
     pod = snapshot.pod(*key.split("/"))
     assert pod is not None
-    return explain_pod(Stage(descheduler, snapshot), pod)
+    return explain_pod(PlanInputs(descheduler, snapshot), pod)
 
 
-def only_word(answer: PodAnswer) -> Word:
-    """What the one plugin said."""
-    (word,) = answer.words
-    return word
+def only_decision(answer: PodAnswer) -> PluginDecision:
+    """What the only plugin decided."""
+    (decision,) = answer.decisions
+    return decision
+
+
+def hints(world: World, **more: Any) -> list[str]:
+    """The hints at the end of the answer about `default/it`, which is too old, each on one line."""
+    answer = about_pod(policy("PodLifeTime", {"maxPodLifeTimeSeconds": 60}, **more), world)
+    text = pod_text(answer, Paint(False), 1000)
+    return [line.removeprefix("hint: ") for line in text.splitlines() if line.startswith("hint")]
 
 
 def about_node(descheduler: Descheduler, world: World, name: str) -> NodeAnswer:
@@ -74,9 +83,9 @@ def about_node(descheduler: Descheduler, world: World, name: str) -> NodeAnswer:
     snapshot = world.snapshot()
     node = snapshot.fleet.get(name)
     assert node is not None
-    return explain_node(Stage(descheduler, snapshot), node)
+    return explain_node(PlanInputs(descheduler, snapshot), node)
 
 
 def about_cycle(descheduler: Descheduler, world: World) -> CycleAnswer:
     """The answer about the whole cycle."""
-    return explain_cycle(Stage(descheduler, world.snapshot()))
+    return explain_cycle(PlanInputs(descheduler, world.snapshot()))

@@ -7,15 +7,20 @@ from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from itertools import chain, islice
 
-from resettle.explain.flips import Change, Flip, Flips, flips
+from resettle.explain.cycle import WatchedPlan
 from resettle.explain.pod import answer_for
-from resettle.explain.settings import every_setting
-from resettle.explain.stage import Stage
-from resettle.explain.trial import Trial
-from resettle.explain.watched import Watched
+from resettle.explain.settings import all_options
+from resettle.explain.smallest_change import (
+    ChangeSet,
+    InputChange,
+    SmallestChange,
+    find_smallest_change,
+)
+from resettle.explain.what_if import PlanInputs, WhatIf
 from resettle.framework.codes import REFUSED
+from resettle.framework.plan import Plan, Proposal
 from resettle.model import Pod
-from tests.explain.varied import Varied, drawn_to, leader_and_follower, varied
+from tests.explain.varied_clusters import Varied, drawn_to, leader_and_follower, varied
 
 PODS_FOR_EACH_CODE = 9
 PODS_HELD_BACK = 20
@@ -29,29 +34,37 @@ class Asked:
     def __init__(self, world: Varied, pod: Pod) -> None:
         self.world = world
         self.pod = pod
-        self.trial = Trial(Stage(world.descheduler, world.snapshot), pod)
+        self.inputs = PlanInputs(world.descheduler, world.snapshot)
+        self.what_if = WhatIf(self.inputs, pod)
 
     def __repr__(self) -> str:
         return f"{self.world.id} {self.pod.key}"
 
-    def after(self, changes: Iterable[Change]) -> bool:
+    def after(self, changes: Iterable[InputChange]) -> bool:
         """Whether the pod moves once these changes are made."""
-        stage = self.trial.stage
+        inputs = self.inputs
         for change in changes:
-            stage = change.made(stage)
-        return self.trial.moves(stage) is not None
+            inputs = change.apply(inputs)
+        return self.what_if.plan_if_moves(inputs) is not None
 
     @cached_property
-    def offered(self) -> Flips:
-        return flips(Stage(self.world.descheduler, self.world.snapshot), self.pod)
+    def refused(self) -> list[Proposal]:
+        return self.what_if.refused_in(self.plan, self.inputs)
 
-    def single_changes(self) -> Iterator[Change]:
+    @cached_property
+    def plan(self) -> Plan:
+        return self.inputs.draw_plan(self.pod.key)
+
+    @cached_property
+    def smallest(self) -> SmallestChange:
+        return find_smallest_change(self.inputs, self.pod, self.plan)
+
+    def single_changes(self) -> Iterator[InputChange]:
         """Every value of every setting, whether or not it has to do with the refusals."""
-        refused = self.trial.refused(self.trial.stage)
-        met = [refusal for proposal in refused for refusal in proposal.refusals]
-        profiles = {proposal.profile for proposal in refused}
-        for setting in every_setting(self.trial.stage, self.pod, profiles, met):
-            yield from (Change(setting, step) for step in range(len(setting.ladder)))
+        refusals = [refusal for proposal in self.refused for refusal in proposal.refusals]
+        profiles = {proposal.profile for proposal in self.refused}
+        for option in all_options(self.inputs, self.pod, profiles, refusals):
+            yield from (InputChange(option, step) for step in range(len(option.values)))
 
 
 @cache
@@ -87,7 +100,7 @@ def held_back_pods() -> tuple[Asked, ...]:
     found: list[Asked] = []
     for world in worlds():
         keys = [pod.key for pod in world.snapshot.pods]
-        watched = Watched(Stage(world.descheduler, world.snapshot), keys)
+        watched = WatchedPlan(PlanInputs(world.descheduler, world.snapshot), keys)
         waiting = (
             pod
             for pod in world.snapshot.pods
@@ -100,11 +113,7 @@ def held_back_pods() -> tuple[Asked, ...]:
 
 
 def test_every_refusal_occurs_among_the_pods_that_are_asked_about() -> None:
-    met = {
-        proposal.refusals[0].code
-        for asked in refused_pods()
-        for proposal in asked.trial.refused(asked.trial.stage)
-    }
+    met = {proposal.refusals[0].code for asked in refused_pods() for proposal in asked.refused}
 
     assert met == set(REFUSED) - NOT_IN_THE_WAY
     assert len(refused_pods()) > 200
@@ -112,25 +121,25 @@ def test_every_refusal_occurs_among_the_pods_that_are_asked_about() -> None:
 
 def test_what_is_offered_moves_the_pod_and_nothing_of_it_can_be_spared() -> None:
     wrong = [
-        (asked, [change.says for change in flip], complaint)
+        (asked, [change.says for change in changes], complaint)
         for asked in (*refused_pods(), *held_back_pods())
-        for flip in asked.offered.offered
-        for complaint in complaints(asked, flip)
+        for changes in asked.smallest.change_sets
+        for complaint in complaints(asked, changes)
     ]
 
     assert wrong == []
 
 
-def complaints(asked: Asked, flip: Flip) -> Iterator[str]:
-    if not asked.after(flip):
+def complaints(asked: Asked, changes: ChangeSet) -> Iterator[str]:
+    if not asked.after(changes):
         yield "the pod stays"
-    for at, change in enumerate(flip):
-        rest = (*flip[:at], *flip[at + 1 :])
+    for at, change in enumerate(changes):
+        rest = (*changes[:at], *changes[at + 1 :])
         if asked.after(rest):
             yield f"it moves without `{change.says}`"
         if change.step:
-            less = Change(change.setting, change.step - 1)
-            if asked.after((*flip[:at], less, *flip[at + 1 :])):
+            less = InputChange(change.option, change.step - 1)
+            if asked.after((*changes[:at], less, *changes[at + 1 :])):
                 yield f"it moves with `{less.says}` already"
 
 
@@ -138,7 +147,7 @@ def test_where_no_single_change_is_offered_none_exists() -> None:
     missed = [
         (asked, change.says)
         for asked in (*refused_pods(), *held_back_pods())
-        if not any(len(flip) == 1 for flip in asked.offered.offered)
+        if not any(len(changes) == 1 for changes in asked.smallest.change_sets)
         for change in asked.single_changes()
         if asked.after([change])
     ]
@@ -150,7 +159,7 @@ def test_where_nothing_is_offered_a_refusal_is_named() -> None:
     silent = [
         asked
         for asked in refused_pods()
-        if not asked.offered.offered and asked.offered.in_the_way is None
+        if not asked.smallest.change_sets and asked.smallest.in_the_way is None
     ]
 
     assert silent == []

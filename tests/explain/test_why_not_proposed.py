@@ -11,7 +11,7 @@ from resettle.framework.view import View
 from resettle.model import Pod
 from resettle.testing import World, cluster, node, pod, spread
 
-from .asking import OURS, about_pod, only_word, policy
+from .builders import OURS, about_pod, only_decision, policy
 
 LIFETIME = {"maxPodLifeTimeSeconds": 3600}
 REQUIRED = {"nodeAffinityType": ["requiredDuringSchedulingIgnoredDuringExecution"]}
@@ -269,7 +269,8 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
                 node("n2", zone="b"),
             ),
             "satisfied",
-            "no constraint about it is violated where it is",
+            "such pods in its topology.kubernetes.io/zone (a): 1, fewest anywhere: 0, "
+            "`maxSkew` is 1",
             id="a constraint that holds",
         ),
         pytest.param(
@@ -387,30 +388,30 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
 def test_a_plugin_says_why_it_does_not_want_a_pod(
     plugin: str, args: dict[str, Any], world: World, code: str, says: str
 ) -> None:
-    word = only_word(about_pod(policy(plugin, args), world))
+    word = only_decision(about_pod(policy(plugin, args), world))
 
-    assert word.unwanted is not None
-    assert (word.unwanted.code, word.unwanted.says) == (code, says)
+    assert word.not_proposed is not None
+    assert (word.not_proposed.code, word.not_proposed.says) == (code, says)
 
 
 def test_a_node_that_the_policy_does_not_select_is_named() -> None:
     world = cluster(node("n0").holding(pod("it")), *(node(f"n{i}", zone="a") for i in (1, 2)))
     selecting = policy("PodLifeTime", LIFETIME, nodeSelector="topology.kubernetes.io/zone=a")
 
-    unwanted = only_word(about_pod(selecting, world)).unwanted
+    reason = only_decision(about_pod(selecting, world)).not_proposed
 
-    assert unwanted is not None
-    assert (unwanted.code, unwanted.says) == (
+    assert reason is not None
+    assert (reason.code, reason.says) == (
         "node-not-selected",
         "n0 is not selected by `nodeSelector`",
     )
 
 
 def test_with_a_single_node_no_plugin_has_a_turn() -> None:
-    unwanted = only_word(about_pod(policy("PodLifeTime", LIFETIME), home_alone())).unwanted
+    reason = only_decision(about_pod(policy("PodLifeTime", LIFETIME), home_alone())).not_proposed
 
-    assert unwanted is not None
-    assert (unwanted.code, unwanted.says) == (
+    assert reason is not None
+    assert (reason.code, reason.says) == (
         "not-run",
         "no plugin had a turn: only one node is ready and selected; moving pods takes at least two",
     )
@@ -444,19 +445,19 @@ def home_alone() -> World:
 def test_a_pod_whose_turn_did_not_come_is_told_so(
     plugin: str, args: dict[str, Any], world: World, top: dict[str, Any], says: str
 ) -> None:
-    unwanted = only_word(about_pod(policy(plugin, args, **top), world)).unwanted
+    reason = only_decision(about_pod(policy(plugin, args, **top), world)).not_proposed
 
-    assert unwanted is not None
-    assert (unwanted.code, unwanted.says) == ("no-turn", says)
+    assert reason is not None
+    assert (reason.code, reason.says) == ("no-turn", says)
 
 
 def test_a_copy_that_may_not_leave_is_told_what_keeps_it() -> None:
     world = home(pod("it"), pod("also"))
     answer = about_pod(policy("RemoveDuplicates", evictor={"minReplicas": 3}), world)
-    unwanted = only_word(answer).unwanted
+    reason = only_decision(answer).not_proposed
 
-    assert unwanted is not None
-    assert unwanted.says == (
+    assert reason is not None
+    assert reason.says == (
         "is not counted on to leave: its ReplicaSet has 2 pods, `minReplicas` is 3"
     )
     assert answer.refused
@@ -487,7 +488,7 @@ def asked_in_vain(args: Args, view: View, pod: Pod) -> None:
             id="a plugin without the hook",
         ),
         pytest.param(
-            Plugin(name="Silent", deschedule=silent, overlooks=asked_in_vain),
+            Plugin(name="Silent", deschedule=silent, why_not_proposed=asked_in_vain),
             "not-wanted",
             "was not proposed; asked why, the plugin failed: KeyError: 'moon'",
             id="a hook that fails",
@@ -504,10 +505,12 @@ def test_a_plugin_that_cannot_say_why_gets_a_plain_sentence(
     plugin: Plugin, code: str, says: str
 ) -> None:
     registry = Registry([*default_registry().values(), plugin])
-    unwanted = only_word(about_pod(policy("Silent", registry=registry), home(pod("it")))).unwanted
+    reason = only_decision(
+        about_pod(policy("Silent", registry=registry), home(pod("it")))
+    ).not_proposed
 
-    assert unwanted is not None
-    assert (unwanted.code, unwanted.says) == (code, says)
+    assert reason is not None
+    assert (reason.code, reason.says) == (code, says)
 
 
 # -- improved semantics ---------------------------------------------------------------------------
@@ -554,7 +557,7 @@ def test_a_plugin_that_cannot_say_why_gets_a_plain_sentence(
 def test_improved_plugins_say_why_too(
     plugin: str, args: dict[str, Any], world: World, code: str, says: str
 ) -> None:
-    word = only_word(about_pod(policy(plugin, args, api_version=OURS), world))
+    word = only_decision(about_pod(policy(plugin, args, api_version=OURS), world))
 
-    assert word.unwanted is not None
-    assert (word.unwanted.code, word.unwanted.says) == (code, says)
+    assert word.not_proposed is not None
+    assert (word.not_proposed.code, word.not_proposed.says) == (code, says)

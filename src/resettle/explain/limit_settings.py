@@ -1,4 +1,4 @@
-"""Limits of a cycle and disruption budgets, as settings that could be turned."""
+"""Limits of a cycle and disruption budgets, as options for a change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from resettle.explain.stage import Setting, Stage
+from resettle.explain.what_if import ChangeOption, PlanInputs
 from resettle.framework.knob import Reach
 from resettle.framework.limits import share
 from resettle.framework.plan import Move, Plan
@@ -20,7 +20,7 @@ HALF_PERCENTS = tuple(half / 2 for half in range(1, 201))
 
 
 class _Limit(Struct, frozen=True):
-    """A limit: where it stands in `Limits`, how a policy spells it, what it refuses with."""
+    """A limit: its field in `Limits`, its key in a policy, the code of its refusals."""
 
     field: str
     spelled: str
@@ -37,17 +37,17 @@ _LIMITS = (
 
 
 def _up_to(plan: Plan, pod: Pod) -> list[Move]:
-    """The moves before the pod's own, and that one."""
+    """The moves up to the pod's own, with that one."""
     keys = [move.pod.key for move in plan.moves]
     return list(plan.moves[: keys.index(pod.key) + 1])
 
 
 def _percent(count: int, whole: int) -> float | None:
-    """The least half percent of the whole that makes so many."""
+    """The least multiple of half a percent that is so many of the whole."""
     return next((it for it in HALF_PERCENTS if (share(it, whole) or 0) >= count), None)
 
 
-_COUNTED: dict[str, Callable[[Plan, Pod], float | None]] = {
+_COUNTS: dict[str, Callable[[Plan, Pod], float | None]] = {
     "total": lambda plan, pod: len(_up_to(plan, pod)),
     "percent_of_pods": lambda plan, pod: _percent(len(_up_to(plan, pod)), plan.pods),
     "percent_of_nodes": lambda plan, pod: _percent(
@@ -58,28 +58,28 @@ _COUNTED: dict[str, Callable[[Plan, Pod], float | None]] = {
         it.pod.namespace == pod.namespace for it in _up_to(plan, pod)
     ),
 }
-"""What a limit counts, up to and with the pod."""
+"""What each limit counts, up to the pod's move and with it."""
 
 
-def limit_settings(stage: Stage, pod: Pod) -> Iterator[Setting]:
-    """The limits that the policy sets, each to be raised step by step."""
+def limit_options(inputs: PlanInputs, pod: Pod) -> Iterator[ChangeOption]:
+    """The limits that the policy sets, each with higher values."""
     for limit in _LIMITS:
-        was = getattr(stage.descheduler.limits, limit.field)
+        was = getattr(inputs.descheduler.limits, limit.field)
         if was is not None:
-            yield Setting(
+            yield ChangeOption(
                 name=limit.spelled,
                 was=was,
-                ladder=_raised(limit, was, stage, pod),
-                turned=partial(_with_limit, limit.field),
-                says=partial(_would_be, limit.spelled),
+                values=_higher_values(limit, was, inputs, pod),
+                apply=partial(_with_limit, limit.field),
+                says=partial(_limit_text, limit.spelled),
                 lifts=frozenset({limit.code}),
-                guess=_COUNTED.get(limit.field),
+                guess=_COUNTS.get(limit.field),
             )
 
 
-def _raised(limit: _Limit, was: Any, stage: Stage, pod: Pod) -> Sequence[Any]:
-    """Higher values, up to the one at which the limit could not stop this pod any more."""
-    population = stage.snapshot.population
+def _higher_values(limit: _Limit, was: Any, inputs: PlanInputs, pod: Pod) -> Sequence[Any]:
+    """Higher values, up to the one with which the limit can no longer stop this pod."""
+    population = inputs.snapshot.population
     match limit.field:
         case "node":
             enough = len(population.on(pod.node))
@@ -90,46 +90,46 @@ def _raised(limit: _Limit, was: Any, stage: Stage, pod: Pod) -> Sequence[Any]:
             enough = len(population)
         case _:
             return tuple(percent for percent in HALF_PERCENTS if percent > was)
-    if stage.descheduler.semantics.repeat_spends_limits:
+    if inputs.descheduler.semantics.repeat_spends_limits:
         enough *= 2  # a pod that two plugins propose may count twice
     return range(was + 1, enough + 1)
 
 
-def _with_limit(field: str, stage: Stage, value: Any) -> Stage:
-    descheduler = stage.descheduler
+def _with_limit(field: str, inputs: PlanInputs, value: Any) -> PlanInputs:
+    descheduler = inputs.descheduler
     limits = structs.replace(descheduler.limits, **{field: value})
-    return stage._replace(descheduler=structs.replace(descheduler, limits=limits))
+    return inputs._replace(descheduler=structs.replace(descheduler, limits=limits))
 
 
-def _would_be(spelled: str, value: Any) -> str:
+def _limit_text(spelled: str, value: Any) -> str:
     return f"`{spelled}` were {value:g}"
 
 
-def budget_settings(stage: Stage, pod: Pod) -> Iterator[Setting]:
-    """What the budgets that cover the pod could allow, or that one of them alone did."""
-    covering = stage.snapshot.budgets_of(pod)
+def budget_options(inputs: PlanInputs, pod: Pod) -> Iterator[ChangeOption]:
+    """The budgets that cover the pod: allowing more, being the only one, being up to date."""
+    covering = inputs.snapshot.budgets_of(pod)
     for budget in covering:
         if len(covering) > 1:
-            yield _alone(budget, covering)
-        yield _allowing_more(budget, stage)
+            yield _only_budget(budget, covering)
+        yield _allowing_more(budget, inputs)
         if not budget.up_to_date:
-            yield _caught_up(budget)
+            yield _status_up_to_date(budget)
 
 
-def _allowing_more(budget: Budget, stage: Stage) -> Setting:
+def _allowing_more(budget: Budget, inputs: PlanInputs) -> ChangeOption:
     selector = budget.selector
     covered = sum(
-        len(stage.snapshot.population.templates[template])
-        for template in stage.snapshot.population.namespaces.get(budget.namespace, ())
+        len(inputs.snapshot.population.templates[template])
+        for template in inputs.snapshot.population.namespaces.get(budget.namespace, ())
         if selector is not None and selector.matches(template.labels)
     )
-    return Setting(
+    return ChangeOption(
         name="disruptionsAllowed",
         where=f"budget {budget.key}",
         was=budget.disruptions_allowed,
-        ladder=range(budget.disruptions_allowed + 1, budget.disruptions_allowed + covered + 1),
-        turned=partial(_with_budget, budget, "disruptions_allowed"),
-        says=partial(_disruptions, budget),
+        values=range(budget.disruptions_allowed + 1, budget.disruptions_allowed + covered + 1),
+        apply=partial(_with_budget, budget, "disruptions_allowed"),
+        says=partial(_allowance_text, budget),
         lifts=frozenset({"budget"}),
         reach=Reach.BUDGET,
         guess=partial(_covered_up_to, budget),
@@ -137,7 +137,7 @@ def _allowing_more(budget: Budget, stage: Stage) -> Setting:
 
 
 def _covered_up_to(budget: Budget, plan: Plan, pod: Pod) -> int:
-    """Moves of pods that the budget covers, this one's included."""
+    """The number of moves of pods that the budget covers, up to this pod's and with it."""
     selector = budget.selector
     return sum(
         move.pod.namespace == budget.namespace
@@ -147,7 +147,7 @@ def _covered_up_to(budget: Budget, plan: Plan, pod: Pod) -> int:
     )
 
 
-def _disruptions(budget: Budget, allowed: int) -> str:
+def _allowance_text(budget: Budget, allowed: int) -> str:
     more = allowed - budget.disruptions_allowed
     count = "one more disruption" if more == 1 else f"{more} more disruptions"
     wants = budget.desired_healthy
@@ -156,39 +156,39 @@ def _disruptions(budget: Budget, allowed: int) -> str:
     return f"budget {budget.key} allowed {count}{way if ready > 0 else ''}"
 
 
-def _alone(budget: Budget, covering: tuple[Budget, ...]) -> Setting:
+def _only_budget(budget: Budget, covering: tuple[Budget, ...]) -> ChangeOption:
     others = frozenset(other.key for other in covering if other is not budget)
-    return Setting(
+    return ChangeOption(
         name="the only budget",
         where=f"budget {budget.key}",
         was=False,
-        ladder=(True,),
-        turned=lambda stage, _: _changed(stage, Change(gone=others)),
+        values=(True,),
+        apply=lambda inputs, _: _with_budgets(inputs, Change(gone=others)),
         says=lambda _: f"{budget.key} were the only budget that covers it",
         lifts=frozenset({"several-budgets"}),
         reach=Reach.BUDGET,
     )
 
 
-def _caught_up(budget: Budget) -> Setting:
-    return Setting(
+def _status_up_to_date(budget: Budget) -> ChangeOption:
+    return ChangeOption(
         name="up to date",
         where=f"budget {budget.key}",
         was=False,
-        ladder=(True,),
-        turned=partial(_with_budget, budget, "up_to_date"),
+        values=(True,),
+        apply=partial(_with_budget, budget, "up_to_date"),
         says=lambda _: f"the status of budget {budget.key} had caught up with its spec",
         lifts=frozenset({"budget-not-ready"}),
         reach=Reach.BUDGET,
     )
 
 
-def _with_budget(budget: Budget, field: str, stage: Stage, value: Any) -> Stage:
-    """The budget with another value in one field, whatever else has been changed about it."""
-    now = stage.snapshot.budgets.get(budget.key, budget)
-    return _changed(stage, Change(put=(structs.replace(now, **{field: value}),)))
+def _with_budget(budget: Budget, field: str, inputs: PlanInputs, value: Any) -> PlanInputs:
+    """The inputs with one field of the budget changed, keeping earlier changes to it."""
+    now = inputs.snapshot.budgets.get(budget.key, budget)
+    return _with_budgets(inputs, Change(put=(structs.replace(now, **{field: value}),)))
 
 
-def _changed(stage: Stage, budgets: Change[Budget]) -> Stage:
-    changes = Changes(at=stage.snapshot.taken_at, budgets=budgets)
-    return stage._replace(snapshot=stage.snapshot.next(changes))
+def _with_budgets(inputs: PlanInputs, budgets: Change[Budget]) -> PlanInputs:
+    changes = Changes(at=inputs.snapshot.taken_at, budgets=budgets)
+    return inputs._replace(snapshot=inputs.snapshot.next(changes))
