@@ -46,9 +46,12 @@ def scheme(**written: Any) -> Scheme:
     return Scheme(SoftTaints(**written))
 
 
+def snapshot_of(nodes: Iterable[Node]) -> Snapshot:
+    return Snapshot.of(nodes=nodes, pods=(), taken_at=NOW)
+
+
 def view_of(nodes: Iterable[Node], selector: Selector = EVERYTHING) -> View:
-    taken = Snapshot.of(nodes=nodes, pods=(), taken_at=NOW)
-    return View(taken, IMPROVED, selector)
+    return View(snapshot_of(nodes), IMPROVED, selector)
 
 
 def bands_of(used: Mapping[Node, float | None], lines: Lines) -> Bands:

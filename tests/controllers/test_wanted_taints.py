@@ -20,9 +20,9 @@ from .marking import (
     node,
     off_mean,
     scheme,
-    snapshot_of,
     static,
     taints,
+    view_of,
     wanted,
 )
 
@@ -121,7 +121,7 @@ def test_who_has_left_the_selector_is_cleaned() -> None:
 
 
 def test_nothing_is_wanted_of_anybody_while_only_removing() -> None:
-    found = nothing_wanted(snapshot_of([node("a", FIRST), node("b")]), "told to")
+    found = nothing_wanted(view_of([node("a", FIRST), node("b")]), "told to")
 
     assert taints(found) == {"a": NONE, "b": NONE}
 

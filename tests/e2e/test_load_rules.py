@@ -20,6 +20,7 @@ from resettle.load.queried import METRIC, Queried
 from resettle.load.sources.prometheus import PrometheusServer
 from resettle.model.quantity import NANO
 from resettle.model.readings import PROMETHEUS, Question, Readings
+from resettle.model.semantics import PARITY
 from resettle.policy.document import Prometheus
 from resettle.testing import cluster, node
 from tests.deploy.monitoring import LOAD_RULES
@@ -169,11 +170,11 @@ def percentages(prometheus: Scraped, query: str) -> list[int | str]:
             finally:
                 await server.close()
 
-    world = cluster(*map(node, NODES), now=datetime.now(UTC)).snapshot()
-    usage = Queried(world, {METRIC: asyncio.run(asked())}, MAX_AGE)
+    view = cluster(*map(node, NODES), now=datetime.now(UTC)).view(PARITY)
+    usage = Queried(view, {METRIC: asyncio.run(asked())}, MAX_AGE)
     return [
         doubt.code if (doubt := usage.doubt(it)) else usage.of_node(it)[METRIC] // NANO
-        for it in world.nodes
+        for it in view.nodes
     ]
 
 

@@ -120,7 +120,7 @@ Edits = dict[str, tuple[str, str]]
             {
                 "retired_pools.py": (
                     "deschedule=desc",
-                    'sort=lambda args, snapshot, pod: pod.labels.get("rank", 0), deschedule=desc',
+                    'sort=lambda args, view, pod: pod.labels.get("rank", 0), deschedule=desc',
                 ),
                 "policy.yaml": ("deschedule:", f"sort: {{enabled: [{NAME}]}}\n      deschedule:"),
                 "cluster.yaml": (

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from resettle.errors import InputError
 from resettle.framework import Args, Draft, Ending, Plugin
+from resettle.framework.view import View
 from resettle.model.changes import Change, Changes
 from resettle.model.snapshot import Snapshot
 from resettle.record import book as books
@@ -282,17 +283,17 @@ def test_another_form_is_left_out_and_its_numbers_count(tmp_path: Path) -> None:
     assert "in a form that this version does not know" in book.remarks[0]
 
 
-def remember_a_set(args: Args, snapshot: Snapshot, draft: Draft) -> None:
+def remember_a_set(args: Args, view: View, draft: Draft) -> None:
     draft.remember({"seen"} | (draft.recall() or set()))
 
 
-def propose_by_name(args: Args, snapshot: Snapshot, draft: Draft) -> None:
-    for it in sorted(snapshot.pods, key=lambda pod: pod.name):
+def propose_by_name(args: Args, view: View, draft: Draft) -> None:
+    for it in sorted(view.pods, key=lambda pod: pod.name):
         draft.propose(it, because="of its name")
 
 
-def propose_the_last(args: Args, snapshot: Snapshot, draft: Draft) -> None:
-    draft.propose(max(snapshot.pods, key=lambda pod: pod.name), because="of its name")
+def propose_the_last(args: Args, view: View, draft: Draft) -> None:
+    draft.propose(max(view.pods, key=lambda pod: pod.name), because="of its name")
 
 
 def policy_of(name: str) -> dict[str, Any]:

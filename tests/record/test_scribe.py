@@ -11,6 +11,7 @@ from typing import Any
 from resettle.cycle import Report
 from resettle.framework import Args, Draft, Plugin, default_registry
 from resettle.framework.mover import Ending
+from resettle.framework.view import View
 from resettle.log import Log
 from resettle.model.snapshot import Snapshot
 from resettle.record.book import Book
@@ -132,7 +133,7 @@ def test_a_single_cycle_is_on_the_disk_when_the_run_is_over(tmp_path: Path) -> N
     play(story())
 
 
-def remember_a_set(args: Args, snapshot: Snapshot, draft: Draft) -> None:
+def remember_a_set(args: Args, view: View, draft: Draft) -> None:
     draft.remember({"seen"})
 
 

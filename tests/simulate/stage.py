@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from resettle.framework import Args, Descheduler, Draft, Plugin, assembled, default_registry
+from resettle.framework.view import View
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.simulate.events import Event
@@ -27,12 +28,12 @@ class Script(Args, frozen=True, kw_only=True):
     always: tuple[str, ...] = ()
 
 
-def follow(args: Script, snapshot: Snapshot, draft: Draft) -> None:
+def follow(args: Script, view: View, draft: Draft) -> None:
     """Proposes the pods of this cycle; which one it is, the plugin has to remember."""
     cycle = (draft.recall() or 0) + 1
     draft.remember(cycle)
     wanted = (*args.cycles.get(str(cycle), ()), *args.always)
-    for pod in snapshot.pods:
+    for pod in view.pods:
         if pod.name in wanted and pod.node:
             draft.propose(pod, because="the script says so")
 

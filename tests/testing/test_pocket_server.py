@@ -60,7 +60,7 @@ def test_resettle_sees_the_world_that_was_built(tmp_path: Path) -> None:
 
     built = WORLD.snapshot()
     assert repr(live.pods) == repr(built.pods)
-    assert repr(live.nodes) == repr(built.nodes)
+    assert repr(live.fleet.nodes) == repr(built.fleet.nodes)
     assert {asked.token for asked in pocket.asked} == {"t0ken"}
 
 

@@ -17,7 +17,8 @@ from hypothesis.errors import InvalidArgument
 
 from resettle import testing
 from resettle.framework import Args, Draft, Plugin, Refusal, default_registry, load_policy
-from resettle.model import Pod, Snapshot
+from resettle.framework.view import View
+from resettle.model import Pod
 from resettle.testing import World, plan_policy
 from resettle.testing.objects import Object
 from resettle.testing.strategies import clusters, policies
@@ -88,16 +89,16 @@ class Hours(Args, frozen=True, kw_only=True):
     default: str = ""
 
 
-def sweep(args: Hours, snapshot: Snapshot, draft: Draft) -> None:
-    for pod in snapshot.pods:
+def sweep(args: Hours, view: View, draft: Draft) -> None:
+    for pod in view.pods:
         draft.propose(pod, because="asked to")
 
 
-def closed(args: Hours, snapshot: Snapshot, pod: Pod) -> Refusal | None:
+def closed(args: Hours, view: View, pod: Pod) -> Refusal | None:
     return Refusal("closed", "may not move now") if pod.labels.get("hours") else None
 
 
-def name(args: Hours, snapshot: Snapshot, pod: Pod) -> str:
+def name(args: Hours, view: View, pod: Pod) -> str:
     return pod.name
 
 
