@@ -141,7 +141,7 @@ def _word_document(word: Word, snapshot: Snapshot) -> dict[str, Any]:
     document: dict[str, Any] = {
         "profile": word.profile,
         "plugin": word.plugin,
-        "point": word.point,
+        "point": word.point.value,
         "proposed": bool(word.proposals),
     }
     if word.unwanted:
