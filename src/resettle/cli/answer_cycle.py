@@ -92,7 +92,7 @@ def _plugin_document(answer: PluginAnswer) -> dict[str, Any]:
     document: dict[str, Any] = {
         "profile": answer.profile,
         "plugin": answer.plugin,
-        "point": answer.point,
+        "point": answer.point.value,
         "proposed": run.proposed if run else 0,
         "admitted": run.admitted if run else 0,
         "already_moving": run.already_moving if run else 0,

@@ -134,7 +134,7 @@ def _decision_document(decision: PluginDecision, snapshot: Snapshot) -> dict[str
     document: dict[str, Any] = {
         "profile": decision.profile,
         "plugin": decision.plugin,
-        "point": decision.point,
+        "point": decision.point.value,
         "proposed": bool(decision.proposals),
     }
     if decision.not_proposed:

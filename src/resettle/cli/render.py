@@ -65,7 +65,7 @@ def _run_document(run: PluginRun) -> dict[str, Any]:
     document: dict[str, Any] = {
         "profile": run.profile,
         "plugin": run.plugin,
-        "point": run.point,
+        "point": run.point.value,
         "proposed": run.proposed,
         "admitted": run.admitted,
         "already_moving": run.already_moving,

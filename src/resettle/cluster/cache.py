@@ -23,7 +23,6 @@ from resettle.cluster.shelf import Heard, Shelf, as_change
 from resettle.errors import ClusterError, ResettleError
 from resettle.kube.transport.client import Client
 from resettle.log import QUIET, Log
-from resettle.model.kinds import Kind
 from resettle.model.changes import Changes
 from resettle.model.decode import Decoder
 from resettle.model.kinds import ALWAYS_READ, KINDS, Kind, kinds_by_name

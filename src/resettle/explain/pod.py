@@ -16,8 +16,8 @@ from resettle.explain.what_if import PlanInputs, filter_refusals
 from resettle.framework.plan import Move, Plan, Proposal
 from resettle.framework.verdict import NotProposed
 from resettle.framework.view import View
-from resettle.model.snapshot import Snapshot
 from resettle.model.pod import Pod
+from resettle.model.snapshot import Snapshot
 from resettle.policy.args import SelectingArgs
 from resettle.policy.known import ExtensionPoint
 from resettle.policy.problem import nearest

@@ -19,8 +19,8 @@ from resettle.framework.knob import Reach
 from resettle.framework.plan import Plan, Proposal
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.framework.profile import Profile
-from resettle.framework.view import View
 from resettle.framework.verdict import Refusal
+from resettle.framework.view import View
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 

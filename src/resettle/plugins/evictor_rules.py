@@ -31,8 +31,8 @@ from resettle.model.pod import (
 from resettle.model.population import Same
 from resettle.model.selector import EVERYTHING, parse_selector
 from resettle.model.spans import as_duration
-from resettle.policy.known import ExtensionPoint
 from resettle.plugins.evictor_args import Args, in_effect
+from resettle.policy.known import ExtensionPoint
 
 BUILT_IN_PRIORITIES = {
     "system-cluster-critical": CRITICAL_PRIORITY,
@@ -165,11 +165,11 @@ class Rules:
 
     def all_refusals(self, pod: Pod, point: ExtensionPoint) -> Iterator[Refusal]:
         """All rules that refuse the pod at one of the two points, in order and with figures."""
-        if point == "filter" and EVICT in pod.template.annotations:
+        if point == ExtensionPoint.FILTER and EVICT in pod.template.annotations:
             decided = self._by_annotation(pod.template)
             yield from () if decided is None else (decided,)
             return
-        for rule in FILTER_RULES if point == "filter" else PRE_EVICTION_RULES:
+        for rule in FILTER_RULES if point == ExtensionPoint.FILTER else PRE_EVICTION_RULES:
             if rule.is_in_force(self):
                 refusal = rule.check(self, pod.template if rule.of_template else pod)
                 if refusal is not None:
