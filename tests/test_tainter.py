@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resettle.cluster.lease_settings import LeaseSettings
-from resettle.controllers.soft_taints.task import Mode
+from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.errors import Forbidden, PolicyError
 from resettle.serving.health import ALIVE, READY, told
 from resettle.testing import Ban, Fault, PocketServer

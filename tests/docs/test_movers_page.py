@@ -11,9 +11,9 @@ import yaml
 
 from resettle.cluster.retries import TRIES
 from resettle.evict import ledger
-from resettle.evict.carry import AT_ONCE
 from resettle.evict.events import event_of
 from resettle.evict.eviction_api import eviction_of
+from resettle.evict.executor import AT_ONCE
 from resettle.framework import Ending, Options
 from resettle.testing import HandClock
 from tests.evict.moves import seen, to_leave

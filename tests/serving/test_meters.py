@@ -39,7 +39,7 @@ def play(story: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def metered(meters: Meters, *given: Any, **more: Any) -> AsyncIterator[Running]:
-    more |= {"witnesses": [meters.reported], "onlooker": meters}
+    more |= {"observers": [meters.reported], "run_observer": meters}
     async with running(*given, **more) as stage:
         yield stage
 

@@ -12,8 +12,8 @@ import pytest
 from resettle.clock import SYSTEM
 from resettle.cluster.access import Access
 from resettle.cluster.lease_settings import LeaseSettings
-from resettle.controllers.soft_taints.task import Mode
-from resettle.controllers.soft_taints.writing import TRIES, Ending
+from resettle.controllers.soft_taints.apply import TRIES, WriteResult
+from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.log import Log
 from resettle.serving import Serving, Window, meters_of_the_tainter
 from resettle.serving.meters import Meters
@@ -41,7 +41,7 @@ def after_one_round(
 
     async def story() -> None:
         worlds = WORLD if objects is None else objects
-        async with tainting(worlds, *given, interval=0, onlooker=meters, **more) as stage:
+        async with tainting(worlds, *given, interval=0, observer=meters, **more) as stage:
             await stage.working
             meters.look(stage.tainter.status())
 
@@ -88,7 +88,7 @@ def test_a_mark_that_is_gone_reads_zero() -> None:
     meters = TainterMeters()
 
     async def story() -> None:
-        async with tainting(WORLD, policy(softTaints={"levels": 2}), onlooker=meters) as stage:
+        async with tainting(WORLD, policy(softTaints={"levels": 2}), observer=meters) as stage:
             await stage.rounds(1)
             meters.look(stage.tainter.status())
             assert values(meters, "marked_nodes")["overutilized-2"] == 1
@@ -131,7 +131,7 @@ def test_a_node_that_others_keep_writing_counts_every_time() -> None:
 
 
 def test_every_ending_of_a_write_is_counted_under_some_name() -> None:
-    assert {*Ending} - {Ending.WRITTEN} <= {*Write}
+    assert {*WriteResult} - {WriteResult.WRITTEN} <= {*Write}
 
 
 # -- rounds --------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_a_round_that_could_not_write_all_is_incomplete_until_one_can() -> None:
     async def story() -> None:
         once = Fault(verbs=("patch",), status=500, times=1)
         server = PocketServer(full("hot", 90), faults=[once])
-        async with tainting([], server=server, onlooker=meters) as stage:
+        async with tainting([], server=server, observer=meters) as stage:
             await stage.rounds(1)
             meters.look(stage.tainter.status())
             assert values(meters, "last_round_result")["incomplete"] == 1
@@ -173,7 +173,7 @@ def test_a_round_without_a_figure_fails_and_what_was_known_of_nodes_stays() -> N
     document["profiles"][0]["pluginConfig"][0]["args"] = measured
 
     async def story() -> None:
-        async with tainting(WORLD, onlooker=meters) as stage:
+        async with tainting(WORLD, observer=meters) as stage:
             await stage.rounds(1)
             stage.write(document)
             await stage.next_round()
@@ -188,7 +188,7 @@ def test_beginning_at_zero_again_forgets_counts_and_not_how_it_stands() -> None:
     meters = TainterMeters()
 
     async def story() -> None:
-        async with tainting(WORLD, onlooker=meters) as stage:
+        async with tainting(WORLD, observer=meters) as stage:
             await stage.rounds(1)
             meters.reset()
             meters.look(stage.tainter.status())
@@ -208,7 +208,7 @@ def test_role_policy_and_cache_have_the_names_that_a_run_has() -> None:
 
     async def story() -> None:
         lease = LeaseSettings(name="turn", namespace="kube-system")
-        async with tainting(WORLD, lease=lease, onlooker=meters) as stage:
+        async with tainting(WORLD, lease=lease, observer=meters) as stage:
             await stage.rounds(1)
             stage.write("apiVersion: nonsense")
             await stage.next_round()
@@ -257,7 +257,7 @@ def test_both_are_served_on_one_port(shown: bool) -> None:
         nobody = Access(server="http://127.0.0.1:1")
         serving = Serving(port=0, address="127.0.0.1", metrics=shown)
         window = Window(serving, nobody, SYSTEM, Log.to([]), meters_of_the_tainter)
-        more: dict[str, Any] = {"onlooker": window.meters} if window.meters else {}
+        more: dict[str, Any] = {"observer": window.meters} if window.meters else {}
         async with tainting(WORLD, **more) as stage, window.open(stage.tainter.status) as port:
             await stage.rounds(1)
             assert (await asked(port, "/readyz")).status == 200

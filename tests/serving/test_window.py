@@ -71,7 +71,7 @@ async def seen(*given: Any, metrics: bool = True, **more: Any) -> AsyncIterator[
     serving = Serving(port=0, address="127.0.0.1", metrics=metrics)
     window = Window(serving, NOBODY_THERE, SYSTEM, Log.to(log), meters_of_a_run)
     if window.meters:
-        more |= {"witnesses": [window.meters.reported], "onlooker": window.meters}
+        more |= {"observers": [window.meters.reported], "run_observer": window.meters}
     async with running(*given, **more) as stage, window.open(stage.runner.status) as port:
         yield Seen(stage, port, log)
 

@@ -9,15 +9,21 @@ from msgspec import Struct
 from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, Stopped, Unwanted
-from resettle.load.bands import OVER, Bands, Scale, banded
+from resettle.load.bands import OVER, Bands
+from resettle.load.describe import (
+    NodeBands,
+    band_of,
+    bands_of,
+    nearly,
+    not_over,
+    on_control_plane,
+    tell_bands,
+)
 from resettle.load.measuring import MetricsUtilization, metrics_problems, questions, usage_of
-from resettle.load.scope import balanced
-from resettle.load.usage import Usage, measured
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.readings import Question
 from resettle.model.snapshot import Snapshot
-from resettle.plugins.fullness import band_of, nearly, not_over, on_control_plane, tell_bands
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
     NO_UNDERUTILIZED,
@@ -103,17 +109,6 @@ def measures(args: Args) -> frozenset[Question]:
     return questions(args.metrics_utilization)
 
 
-def bands_of(args: Args, snapshot: Snapshot, usage: Usage) -> Bands:
-    """Nodes that are too empty, nodes that are too full, and the lines that say so."""
-    nodes = balanced(snapshot)
-    scale = Scale(
-        low=args.thresholds,
-        high=args.target_thresholds,
-        from_mean=args.use_deviation_thresholds,
-    )
-    return banded(nodes, measured(usage, nodes, args.thresholds, snapshot), scale)
-
-
 def balance(args: Args, snapshot: Snapshot, draft: Draft) -> Stopped | None:
     """Proposes pods of the fullest nodes until these, or the room elsewhere, are within limits."""
     usage = usage_of(args.metrics_utilization, snapshot)
@@ -170,17 +165,9 @@ def _nothing_to_do(args: Args, bands: Bands) -> Stopped | None:
     return None if bands.over else NONE_OVER
 
 
-class Seen:
-    """The bands of all nodes and the figures behind them, for whoever asks about one."""
-
-    def __init__(self, args: Args, snapshot: Snapshot) -> None:
-        self.usage = usage_of(args.metrics_utilization, snapshot)
-        self.bands = bands_of(args, snapshot, self.usage)
-
-
 def band(args: Args, snapshot: Snapshot, node: Node) -> Band | None:
     """Where the thresholds put a node in scope."""
-    seen = snapshot.prepared(args, Seen)
+    seen = snapshot.prepared(args, NodeBands)
     return band_of(node, seen.bands, seen.usage, "threshold", "target")
 
 
@@ -192,7 +179,7 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
     found = band(args, snapshot, node)
     if found is None:
         return on_control_plane(node)
-    seen = snapshot.prepared(args, Seen)
+    seen = snapshot.prepared(args, NodeBands)
     if found.name != OVER:
         return not_over(found, seen.usage.doubt(node))
     if stop := _nothing_to_do(args, seen.bands):
@@ -206,7 +193,7 @@ def overlooks(args: Args, snapshot: Snapshot, pod: Pod) -> Unwanted | None:
 
 def near_misses(args: Args, snapshot: Snapshot) -> Iterator[str]:
     """Nodes that are nearly too full; where none is empty enough, those that nearly are."""
-    seen = snapshot.prepared(args, Seen)
+    seen = snapshot.prepared(args, NodeBands)
     return nearly(seen.bands, seen.usage, "threshold", "target")
 
 

@@ -22,7 +22,7 @@ from resettle.serving.standing import Standing
 
 
 class Meters(Instruments):
-    """An onlooker of a run who counts; `reported` is the witness of its cycles."""
+    """A `RunObserver` that counts; `reported` is the observer of its cycles."""
 
     def reset(self) -> None:
         """Has everything begin at zero again."""

@@ -1,8 +1,9 @@
 """The window of a component: what it shows of itself, put together from settings.
 
     window = Window(serving, access, clock, log, meters_of_the_tainter)
-    tainter = Tainter(…, onlooker=window.meters or NOBODY_LOOKS)
-    async with window.open(tainter.status): …
+    component = SoftTainting(…, observer=window.meters or IGNORE_ROUNDS)
+    runner = ComponentRunner(component, …)
+    async with window.open(runner.status): …
 
 A component knows nothing of who looks in: the window asks it how it is doing.
 """
