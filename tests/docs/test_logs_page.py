@@ -20,7 +20,7 @@ PAGE = (DOCS / "logs.md").read_text(encoding="utf-8")
 
 # Where the event is not written out at the call: who tells, and what it may be.
 INDIRECT = {
-    "controllers/soft_taints/diary.py": {"tainted", "untainted"},
+    "controllers/soft_taints/reconcile.py": {"tainted", "untainted"},
     "evict/executor.py": {*EVENTS.values(), str(Ending.EVICTED)},
     "evict/ledger.py": set(re.findall(r"\"([a-z ]*(?:after all|in background))\"", LEDGER)),
 }

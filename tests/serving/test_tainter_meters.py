@@ -229,8 +229,16 @@ def test_a_run_that_is_gone_is_missed_while_a_tainter_is_there() -> None:
 
 
 def test_every_metric_of_the_catalogue_is_told_with_its_kind_and_its_labels() -> None:
-    text = after_one_round([*full("lost", 90, ready=False), *full("b", 90)]).text()
+    meters = TainterMeters()
 
+    async def story() -> None:
+        world = [*full("lost", 90, ready=False), *full("b", 90)]
+        async with tainting(world, observer=meters) as stage:
+            await stage.rounds(1)
+            meters.look(stage.tainter.status())
+
+    play(story())
+    text = meters.text()
     kinds = dict(re.findall(r"^# TYPE (\S+) (\w+)$", text.decode(), re.M))
     told = readings(text)
     ours = {name: kind for name, kind in kinds.items() if not name.startswith("process_")}

@@ -333,8 +333,10 @@ class ComponentRunner:
         return min(interval, retry * 2.0 ** min(self._failures - 1, 16))
 
     async def _wait_until(self, moment: float) -> None:
-        seconds = max(0.0, moment - self._clock.steady())
-        await self._stop.finished_before_stop(self._clock.sleep(seconds))
+        await self._stop.finished_before_stop(self._sleep_until(moment))
+
+    async def _sleep_until(self, moment: float) -> None:
+        await self._clock.sleep(max(0.0, moment - self._clock.steady()))
 
     def _note_work(self) -> float:
         self._worked_at = self._clock.steady()
