@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from bench.heat import picture
 from bench.report import table, within_markers
-from resettle.controllers.soft_taints.imagined import Imagined
-from resettle.controllers.soft_taints.task import Mode, task_of
+from resettle.controllers.soft_taints.reconcile import Mode, SimulatedTainter, task_of
 from resettle.framework import Descheduler, assembled, default_registry, load_policy
 from resettle.model import Snapshot
 from resettle.simulate.story import Story, told
@@ -77,7 +76,7 @@ def story_of(setting: Setting, seed: int, figure: str = "Pressure") -> Story:
     planner, machines = planner_of(setting), builder().machines(seed)
     (question,) = planner.measures
     wants = Wants({it.key: it.wants for it in machines}, {question: figure})
-    tainter = Imagined(task_of(planner, Mode.TAINT)) if setting.tainted else None
+    tainter = SimulatedTainter(task_of(planner, Mode.TAINT)) if setting.tainted else None
     return told(
         "with soft taints" if setting.tainted else "without soft taints",
         planner,

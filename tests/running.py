@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from resettle.cluster.kubeconfig import read_kubeconfig
-from resettle.cycle import Witness
+from resettle.cycle import CycleObserver
 from resettle.framework import Plugin, Registry, default_registry
 from resettle.framework.spans import NO_SPANS, Spans
 from resettle.log import Log
-from resettle.loop import Runner, Settings
-from resettle.loop.onlooker import NOBODY, Onlooker
+from resettle.loop import ComponentRunner, RunSettings, descheduling_runner
+from resettle.loop.status import IGNORE_RUN, RunObserver
 from resettle.testing import HandClock, PocketServer
 
 Object = dict[str, Any]
@@ -48,7 +48,7 @@ class Stage:
     def __init__(self, server: PocketServer, clock: HandClock, file: Path) -> None:
         self.server, self.clock, self.file = server, clock, file
         self.log: list[str] = []
-        self.runner: Runner
+        self.runner: ComponentRunner
         self.working: asyncio.Task[int]
 
     def write(self, document: Object | str) -> None:
@@ -100,8 +100,8 @@ async def running(
     plugins: Iterable[Plugin] = (),
     interval: float = INTERVAL,
     server: PocketServer | None = None,
-    witnesses: Sequence[Witness] = (),
-    onlooker: Onlooker = NOBODY,
+    observers: Sequence[CycleObserver] = (),
+    run_observer: RunObserver = IGNORE_RUN,
     spans: Spans = NO_SPANS,
     **settings: Any,
 ) -> AsyncIterator[Stage]:
@@ -116,11 +116,13 @@ async def running(
         stage.write(document or policy())
         access = read_kubeconfig(str(pocket.kubeconfig(folder / "kubeconfig")))
         registry = Registry([*default_registry().values(), *plugins])
-        chosen = Settings(
+        chosen = RunSettings(
             policy_file=str(stage.file), interval=interval, qps=-1, identity="me", **settings
         )
         log = Log.to(stage.log)
-        stage.runner = Runner(chosen, access, registry, clock, log, witnesses, onlooker, spans)
+        stage.runner = descheduling_runner(
+            chosen, access, registry, clock, log, observers, run_observer, spans
+        )
         stage.working = asyncio.create_task(stage.runner.run())
         try:
             yield stage

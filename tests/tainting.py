@@ -12,10 +12,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from resettle.cluster.kubeconfig import read_kubeconfig
+from resettle.controllers.soft_taints.runner import (
+    IGNORE_ROUNDS,
+    RoundObserver,
+    TaintSettings,
+    soft_taint_runner,
+)
 from resettle.framework import default_registry
 from resettle.log import Log
-from resettle.loop.rounds import NOBODY_LOOKS, RoundOnlooker
-from resettle.loop.tainter import Tainter, TaintSettings
+from resettle.loop import ComponentRunner
 from resettle.testing import HandClock, PocketServer, node, pod
 
 Object = dict[str, Any]
@@ -59,7 +64,7 @@ class Stage:
     def __init__(self, server: PocketServer, clock: HandClock, file: Path) -> None:
         self.server, self.clock, self.file = server, clock, file
         self.log: list[str] = []
-        self.tainter: Tainter
+        self.tainter: ComponentRunner
         self.working: asyncio.Task[int]
 
     def write(self, document: Object | str) -> None:
@@ -133,7 +138,7 @@ async def tainting(
     interval: float = INTERVAL,
     with_policy: bool = True,
     server: PocketServer | None = None,
-    onlooker: RoundOnlooker = NOBODY_LOOKS,
+    observer: RoundObserver = IGNORE_ROUNDS,
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     """A tainter over a cluster of these objects, until the block ends."""
@@ -153,7 +158,7 @@ async def tainting(
             **settings,
         )
         log = Log.to(stage.log)
-        stage.tainter = Tainter(chosen, access, default_registry(), clock, log, onlooker)
+        stage.tainter = soft_taint_runner(chosen, access, default_registry(), clock, log, observer)
         stage.working = asyncio.create_task(stage.tainter.run())
         try:
             yield stage

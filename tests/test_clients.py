@@ -8,9 +8,8 @@ import math
 import pytest
 
 from resettle.cluster.access import Access
-from resettle.loop.clients import clients_of
-from resettle.loop.settings import Settings
-from resettle.loop.stop import Stop
+from resettle.loop.leadership import Stop
+from resettle.loop.runner import ComponentSettings, open_clients
 from resettle.testing import HandClock
 
 
@@ -26,9 +25,9 @@ def test_evictions_and_events_are_held_back_and_watches_never(
     qps: float, burst: int, at_once: float
 ) -> None:
     async def told() -> tuple[float, float, float]:
-        settings = Settings(policy_file="policy.yaml", qps=qps, burst=burst)
+        settings = ComponentSettings(qps=qps, burst=burst)
         access = Access(server="http://127.0.0.1:9")
-        async with clients_of(access, settings, HandClock(), Stop()) as clients:
+        async with open_clients(access, settings, HandClock(), Stop()) as clients:
             return clients.free.at_once(), clients.paced.at_once(), clients.for_events.at_once()
 
     assert asyncio.run(told()) == (math.inf, at_once, at_once)

@@ -17,7 +17,7 @@ def test_each_kind_is_told_of_with_how_many_there_are() -> None:
         async with running(WORLD) as stage:
             await stage.cycles(1)
 
-            stage.runner.tell_known()
+            stage.runner.log_state()
 
             kinds = [line.split()[2:4] for line in stage.told("known")]
             assert kinds == [
@@ -37,7 +37,7 @@ def test_moves_in_flight_are_told_of_by_their_stage() -> None:
         async with running([*WORLD, *node("n1").holding(moving).pods]) as stage:
             await stage.cycles(1)
 
-            stage.runner.tell_known()
+            stage.runner.log_state()
 
             assert stage.told("in flight") == ["INFO in flight moves=1 confirmed=1"]
 
@@ -47,7 +47,7 @@ def test_moves_in_flight_are_told_of_by_their_stage() -> None:
 def test_nothing_is_known_before_the_first_list() -> None:
     async def story() -> None:
         async with running([], server=PocketServer(WORLD)) as stage:
-            stage.runner.tell_known()
+            stage.runner.log_state()
 
             assert stage.log == ["INFO nothing known yet"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resettle.cluster.lease_settings import LeaseSettings
-from resettle.controllers.soft_taints.task import Mode
+from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.errors import Forbidden, PolicyError
 from resettle.telemetry.routes import ALIVE, READY, run_checks
 from resettle.testing import Ban, Fault, PocketServer

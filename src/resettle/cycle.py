@@ -1,8 +1,8 @@
-"""One cycle from start to finish: look, plan, carry out, and plan again what was declined.
+"""One cycle from start to finish: take a snapshot, plan, execute, and plan again what was declined.
 
 What `plan` shows is what happens here: the same planner, on a snapshot of the cache. Where the API
-server declines what the plan foresaw, the plan is drawn again from the same snapshot with all that
-happened entered in its books, a few times at most.
+server declines a move, the plan is drawn again from the same snapshot, with the outcomes so far
+taken into account, a few times at most.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from resettle.stopwatch import Stopwatch
 ROUNDS = 4
 """Plans drawn in one cycle, at most."""
 
-CarryOut = Callable[[Sequence[Move], Snapshot], Awaitable[list[Outcome]]]
+ExecutePlan = Callable[[Sequence[Move], Snapshot], Awaitable[list[Outcome]]]
 
 
 class Round(Struct, frozen=True):
@@ -80,90 +80,90 @@ class Report(Struct, frozen=True):
         return tuple(dict.fromkeys(error for one in self.rounds for error in one.plan.errors))
 
 
-Witness = Callable[[Snapshot, Report], None]
-"""Who is shown what a cycle saw and did, once it is over."""
+CycleObserver = Callable[[Snapshot, Report], None]
+"""Called at the end of each cycle with the snapshot it used and the report of what it did."""
 
 
 @dataclass(kw_only=True)
-class House:
-    """All that a cycle is run with, and what one cycle leaves for the next."""
+class CycleContext:
+    """What a cycle needs to run, and what it keeps for the next cycle."""
 
     descheduler: Descheduler
     cache: Cache
     ledger: Ledger
     recorder: Recorder
-    carry_out: CarryOut
+    execute: ExecutePlan
     clock: Clock
     log: Log
     meters: Meters | None = None
-    """Who measures how busy nodes are; None where nobody has to."""
+    """The source of how busy nodes are; None where the policy needs none."""
     policy: str = ""
     """The text of the policy that the descheduler was made from."""
-    witnesses: Sequence[Witness] = ()
+    observers: Sequence[CycleObserver] = ()
     spans: Spans = NO_SPANS
     history: Mapping[tuple[str, str], Any] = field(default_factory=dict)
 
 
-async def run_cycle(house: House) -> Report:
-    """Looks, plans and acts; the report says what came of it."""
-    with house.spans.cycle():
-        return await _cycle(house)
+async def run_cycle(context: CycleContext) -> Report:
+    """Run one cycle and return the report of what it did."""
+    with context.spans.cycle():
+        return await _cycle(context)
 
 
-async def _cycle(house: House) -> Report:
-    began = house.clock.steady()
+async def _cycle(context: CycleContext) -> Report:
+    began = context.clock.steady()
     phases, turns = Stopwatch[str](), Stopwatch[Turn]()
     with phases.phase("measure"):
-        usage = await house.meters.measured() if house.meters else {}
-    house.ledger.sweep()
+        usage = await context.meters.measured() if context.meters else {}
+    context.ledger.sweep()
     with phases.phase("snapshot"):
-        snapshot = house.cache.snapshot(
-            house.clock.now(), history=house.history, moving=house.ledger.moving
+        snapshot = context.cache.snapshot(
+            context.clock.now(), history=context.history, moving=context.ledger.moving
         ).measured(usage)
-    draw = partial(_draw, house, snapshot, turns)
+    draw = partial(_draw, context, snapshot, turns)
     earlier_rounds, rounds = NO_EARLIER_ROUNDS, list[Round]()
     while len(rounds) < ROUNDS:
         with phases.phase("plan"):
-            plan = await _drawn(partial(draw, earlier_rounds=earlier_rounds))
+            plan = await _draw_in_thread(partial(draw, earlier_rounds=earlier_rounds))
         with phases.phase("carry-out"):
-            outcomes = tuple(await house.carry_out(plan.moves, snapshot))
+            outcomes = tuple(await context.execute(plan.moves, snapshot))
         rounds.append(Round(plan, outcomes))
         if not _worth_another_plan(outcomes):
             break
         earlier_rounds = earlier_rounds.after(plan.moves, outcomes)
-    house.history = rounds[-1].plan.history
-    house.recorder.held_back(rounds[-1].plan.held_back)
+    context.history = rounds[-1].plan.history
+    context.recorder.held_back(rounds[-1].plan.held_back)
     report = Report(
         tuple(rounds),
-        house.clock.steady() - began,
+        context.clock.steady() - began,
         phases={name: spent.wall for name, spent in phases.spent.items()},
         turns={turn: spent.wall for turn, spent in turns.spent.items()},
-        policy=house.policy,
+        policy=context.policy,
     )
-    tell(report, house.log)
-    for witness in house.witnesses:
-        witness(snapshot, report)
+    log_report(report, context.log)
+    for observe in context.observers:
+        observe(snapshot, report)
     return report
 
 
 def _draw(
-    house: House, snapshot: Snapshot, turns: Stopwatch[Turn], earlier_rounds: EarlierRounds
+    context: CycleContext, snapshot: Snapshot, turns: Stopwatch[Turn], earlier_rounds: EarlierRounds
 ) -> Plan:
     """The plan, with each plugin's turn timed and followed."""
-    with house.spans.planning() as planning:
+    with context.spans.planning() as planning:
 
         @contextmanager
         def at_work(turn: Turn) -> Iterator[None]:
             with turns.phase(turn), planning.turn(turn):
                 yield
 
-        plan = house.descheduler.draw_plan(snapshot, phase=at_work, earlier_rounds=earlier_rounds)
+        plan = context.descheduler.draw_plan(snapshot, phase=at_work, earlier_rounds=earlier_rounds)
         planning.drawn(len(plan.moves), plan.errors)
         return plan
 
 
-async def _drawn(draw: Callable[[], Plan]) -> Plan:
-    """The plan, by a worker thread: watches and the lease live on meanwhile."""
+async def _draw_in_thread(draw: Callable[[], Plan]) -> Plan:
+    """Draw the plan in a worker thread, so that watches and the lease go on meanwhile."""
     gc.disable()  # a plan leaves no garbage behind, and to look for it costs a third of its time
     try:
         return await asyncio.to_thread(draw)
@@ -179,8 +179,8 @@ def _worth_another_plan(outcomes: Sequence[Outcome]) -> bool:
     )
 
 
-def tell(report: Report, log: Log) -> None:
-    """The line of the diary that a cycle is worth."""
+def log_report(report: Report, log: Log) -> None:
+    """Log what each plugin did, and one line for the whole cycle."""
     plan = report.plan
     for run in plan.runs:
         log.detail(
@@ -215,17 +215,17 @@ def tell(report: Report, log: Log) -> None:
     )
 
 
-def tell_known(house: House) -> None:
-    """What is known of the cluster right now, so that it can be checked from outside."""
-    house.cache.tell(house.log)
-    stages = Counter(entry.stage for entry in house.ledger.entries)
-    house.log.info("in flight", moves=stages.total(), **{str(k): n for k, n in stages.items()})
+def log_state(context: CycleContext) -> None:
+    """Log the state of the cache and the moves in flight, so that both can be checked."""
+    context.cache.tell(context.log)
+    stages = Counter(entry.stage for entry in context.ledger.entries)
+    context.log.info("in flight", moves=stages.total(), **{str(k): n for k, n in stages.items()})
 
 
 async def preview(
     moves: Sequence[Move], snapshot: Snapshot, log: Log, moved: Moved
 ) -> list[Outcome]:
-    """Tells what would be done, and does nothing."""
+    """Log what would be evicted and return the outcome `shown` for each move."""
     shown = Outcome(Ending.SHOWN)
     for move in moves:
         moved(move, shown)

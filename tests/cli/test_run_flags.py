@@ -12,7 +12,7 @@ from resettle.cli.run_flags import settings_of
 from resettle.cluster.lease_settings import LeaseSettings
 from resettle.errors import InputError
 from resettle.log import Log
-from resettle.loop import Settings
+from resettle.loop import RunSettings
 from tests.cli.command import LIFETIME, resettle, write
 
 # What `descheduler --help` of v0.36.0 lists, each with a value it takes.
@@ -64,7 +64,7 @@ FLAGS_OF_THE_PEER = """
 """.split()
 
 
-def settings(*words: str) -> Settings:
+def settings(*words: str) -> RunSettings:
     return settings_of(parser().parse_args(["run", "--policy=policy.yaml", *words]))
 
 

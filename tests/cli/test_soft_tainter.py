@@ -12,9 +12,9 @@ import pytest
 from resettle.cli.main import parser
 from resettle.cli.soft_tainter import settings_of
 from resettle.cluster.lease_settings import LeaseSettings
-from resettle.controllers.soft_taints.task import Mode
+from resettle.controllers.soft_taints.reconcile import Mode
+from resettle.controllers.soft_taints.runner import TaintSettings
 from resettle.errors import InputError
-from resettle.loop.tainter import TaintSettings
 from resettle.testing import PocketServer
 from tests.tainting import SOFT, full, policy
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from resettle.controllers.soft_taints.scheme import Scheme
-from resettle.controllers.soft_taints.wanted import NodeTaints, wanted_taints
+from resettle.controllers.soft_taints.desired import NodeTaints, TaintScheme, taints_for_bands
 from resettle.framework.view import View
 from resettle.load.bands import Bands, banded
 from resettle.load.bands import Scale as Lines
@@ -42,8 +41,8 @@ def off_mean(low: float, high: float) -> Lines:
     return Lines(low={METRIC: low}, high={METRIC: high}, from_mean=True)
 
 
-def scheme(**written: Any) -> Scheme:
-    return Scheme(SoftTaints(**written))
+def scheme(**written: Any) -> TaintScheme:
+    return TaintScheme(SoftTaints(**written))
 
 
 def snapshot_of(nodes: Iterable[Node]) -> Snapshot:
@@ -76,15 +75,15 @@ class Figures(Requests):
 def wanted(
     used: Mapping[Node, float | None],
     lines: Lines,
-    marked: Scheme,
+    marked: TaintScheme,
     *,
     others: Iterable[Node] = (),
     selector: Selector = EVERYTHING,
 ) -> NodeTaints:
     """What each node should have; `others` are there and not balanced."""
     view = view_of([*used, *others], selector)
-    return wanted_taints(view, bands_of(used, lines), Figures(used), marked)
+    return taints_for_bands(view, bands_of(used, lines), Figures(used), marked)
 
 
 def taints(found: NodeTaints) -> dict[str, tuple[Taint, ...]]:
-    return {name: wish.taints for name, wish in found.items()}
+    return {name: desired.taints for name, desired in found.items()}

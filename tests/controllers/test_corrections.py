@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resettle.controllers.soft_taints.corrections import TaintPatch, corrections, rewritten
-from resettle.controllers.soft_taints.scheme import EVERYWHERE, Ours
-from resettle.controllers.soft_taints.wanted import Wish
+from resettle.controllers.soft_taints.apply import TaintPatch, patched_taints, patches_for
+from resettle.controllers.soft_taints.desired import ALL_STYLES, DesiredTaints, OwnTaints
 from resettle.model.taint import Taint
 
 from .marking import APPROPRIATE, FIRST, KUBERNETES, OVER, SECOND, node, scheme, snapshot_of
@@ -26,15 +25,17 @@ def written(*taints: Taint) -> list[dict[str, Any]]:
     return [{"key": it.key, "value": it.value, "effect": it.effect} for it in taints]
 
 
-def patch(*wanted: Taint, ours: Ours = OURS) -> TaintPatch:
+def patch(*wanted: Taint, ours: OwnTaints = OURS) -> TaintPatch:
     return TaintPatch(node="n", wanted=wanted, before=(), ours=ours)
 
 
 def test_only_nodes_that_differ_are_patched() -> None:
     taken = snapshot_of([node("right", FIRST), node("bare"), node("wrong", SECOND)])
-    wishes = {name: Wish(taints=(FIRST,), because="hot") for name in ("right", "bare", "wrong")}
+    desired = {
+        name: DesiredTaints(taints=(FIRST,), because="hot") for name in ("right", "bare", "wrong")
+    }
 
-    found = corrections(taken, wishes, OURS)
+    found = patches_for(taken, desired, OURS)
 
     assert [it.node for it in found] == ["bare", "wrong"]
     assert found[1].added == [FIRST]
@@ -44,14 +45,14 @@ def test_only_nodes_that_differ_are_patched() -> None:
 def test_what_is_so_already_takes_no_patch_whatever_its_order() -> None:
     taken = snapshot_of([node("n", SECOND, FIRST)])
 
-    assert corrections(taken, {"n": Wish(taints=(FIRST, SECOND), because="")}, OURS) == []
+    assert patches_for(taken, {"n": DesiredTaints(taints=(FIRST, SECOND), because="")}, OURS) == []
 
 
 def test_a_value_that_drifted_is_put_right() -> None:
     drifted = Taint(FIRST.key, FIRST.effect, "level9")
 
-    (found,) = corrections(
-        snapshot_of([node("n", drifted)]), {"n": Wish(taints=(FIRST,), because="")}, OURS
+    (found,) = patches_for(
+        snapshot_of([node("n", drifted)]), {"n": DesiredTaints(taints=(FIRST,), because="")}, OURS
     )
 
     assert (found.added, found.removed) == ([FIRST], [])
@@ -70,13 +71,15 @@ def test_a_value_that_drifted_is_put_right() -> None:
     ],
 )
 def test_what_is_not_ours_is_no_reason_to_write(foreign: Taint) -> None:
-    assert corrections(snapshot_of([node("n", foreign)]), {"n": Wish(because="")}, OURS) == []
+    assert (
+        patches_for(snapshot_of([node("n", foreign)]), {"n": DesiredTaints(because="")}, OURS) == []
+    )
 
 
 def test_clean_up_knows_the_taints_of_both_styles() -> None:
     taken = snapshot_of([node("n", FIRST, APPROPRIATE, OVER)])
 
-    (found,) = corrections(taken, {"n": Wish(because="")}, EVERYWHERE)
+    (found,) = patches_for(taken, {"n": DesiredTaints(because="")}, ALL_STYLES)
 
     assert found.removed == [FIRST, APPROPRIATE, OVER]
 
@@ -111,7 +114,7 @@ def test_clean_up_knows_the_taints_of_both_styles() -> None:
 def test_other_taints_stay_as_and_where_they_are(
     before: list[dict[str, Any]], wanted: list[Taint], after: list[dict[str, Any]]
 ) -> None:
-    assert rewritten(before, patch(*wanted)) == after
+    assert patched_taints(before, patch(*wanted)) == after
 
 
 TAINTS = st.lists(
@@ -132,12 +135,12 @@ def test_whatever_a_node_has_others_stay_in_order_and_ours_are_as_wanted(
     before: list[dict[str, Any]], wanted: tuple[Taint, ...]
 ) -> None:
     def foreign(taints: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [it for it in taints if not OURS.claims(it["key"], it["effect"])]
+        return [it for it in taints if not OURS.includes(it["key"], it["effect"])]
 
-    after = rewritten(before, patch(*wanted))
+    after = patched_taints(before, patch(*wanted))
 
     assert foreign(after) == foreign(before)
     mine = {(it["key"], it["value"]) for it in after if it not in foreign(after)}
     assert mine == {(it.key, it.value) for it in wanted}
     assert len({(it["key"], it["effect"]) for it in after}) == len(after)
-    assert rewritten(after, patch(*wanted)) == after, "a second time changes nothing"
+    assert patched_taints(after, patch(*wanted)) == after, "a second time changes nothing"

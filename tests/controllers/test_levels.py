@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resettle.controllers.soft_taints.levels import excess, level
+from resettle.controllers.soft_taints.desired import excess, level_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from resettle.controllers.soft_taints.levels import excess, level
 def test_three_levels(line: float, used: float, linear: int, exponential: int) -> None:
     r = excess({"cpu": used}, {"cpu": line})
 
-    assert (level(r, 3, "Linear"), level(r, 3, "Exponential")) == (linear, exponential)
+    assert (level_of(r, 3, "Linear"), level_of(r, 3, "Exponential")) == (linear, exponential)
 
 
 @pytest.mark.parametrize("scale", ["Linear", "Exponential"])
@@ -33,11 +33,11 @@ def test_three_levels(line: float, used: float, linear: int, exponential: int) -
 def test_of_two_levels_the_second_begins_at_half_of_the_room(
     scale: str, used: float, reached: int
 ) -> None:
-    assert level(excess({"cpu": used}, {"cpu": 50}), 2, scale) == reached  # type: ignore[arg-type]
+    assert level_of(excess({"cpu": used}, {"cpu": 50}), 2, scale) == reached  # type: ignore[arg-type]
 
 
 def test_with_one_level_all_that_is_over_is_alike() -> None:
-    assert [level(r, 1, "Linear") for r in (0.01, 0.5, 1.0, 7.0)] == [1, 1, 1, 1]
+    assert [level_of(r, 1, "Linear") for r in (0.01, 0.5, 1.0, 7.0)] == [1, 1, 1, 1]
 
 
 def test_the_resource_that_is_farthest_over_its_line_counts() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resettle.controllers.soft_taints.wanted import nothing_wanted
+from resettle.controllers.soft_taints.desired import no_taints
 from resettle.load.bands import Scale as Lines
 from resettle.model.node import Node
 from resettle.model.selector import parse_selector
@@ -89,7 +89,7 @@ def test_who_was_not_measured_keeps_what_it_has() -> None:
     found = wanted(use, MEDIUM, scheme())
 
     assert taints(found) == {"hot": (FIRST,), "marked": LEVELS, "plain": NONE}
-    assert {name: wish.doubt for name, wish in found.items() if wish.doubt} == {
+    assert {name: desired.problem for name, desired in found.items() if desired.problem} == {
         "marked": "usage-stale",
         "plain": "usage-stale",
     }
@@ -121,7 +121,7 @@ def test_who_has_left_the_selector_is_cleaned() -> None:
 
 
 def test_nothing_is_wanted_of_anybody_while_only_removing() -> None:
-    found = nothing_wanted(view_of([node("a", FIRST), node("b")]), "told to")
+    found = no_taints(view_of([node("a", FIRST), node("b")]), "told to")
 
     assert taints(found) == {"a": NONE, "b": NONE}
 
@@ -192,20 +192,20 @@ def test_the_margin_holds_in_the_other_style_too() -> None:
 def test_a_cap_lets_the_fullest_have_the_marks() -> None:
     found = wanted(used(60, 90, 70, 80, 10), MEDIUM, scheme(max_percent_of_nodes=40))
 
-    assert [name for name, wish in found.items() if wish.taints] == ["n1", "n3"]
+    assert [name for name, desired in found.items() if desired.taints] == ["n1", "n3"]
     assert found["n0"].because.endswith("enough others are fuller")
 
 
 def test_a_cap_is_rounded_up_so_that_one_is_always_allowed() -> None:
     found = wanted(used(60, 90, 10), MEDIUM, scheme(max_percent_of_nodes=1))
 
-    assert [name for name, wish in found.items() if wish.taints] == ["n1"]
+    assert [name for name, desired in found.items() if desired.taints] == ["n1"]
 
 
 def test_equally_full_nodes_take_turns_by_name_and_so_never_flap() -> None:
     found = wanted(used(90, 90, 90), MEDIUM, scheme(max_percent_of_nodes=50))
 
-    assert [name for name, wish in found.items() if wish.taints] == ["n0", "n1"]
+    assert [name for name, desired in found.items() if desired.taints] == ["n0", "n1"]
 
 
 def test_who_is_marked_stays_ahead_of_others_by_the_margin() -> None:
@@ -214,8 +214,8 @@ def test_who_is_marked_stays_ahead_of_others_by_the_margin() -> None:
     narrow = wanted(use, MEDIUM, scheme(max_percent_of_nodes=30, release_margin=1))
     wide = wanted(use, MEDIUM, scheme(max_percent_of_nodes=30, release_margin=5))
 
-    assert [name for name, wish in narrow.items() if wish.taints] == ["b"]
-    assert [name for name, wish in wide.items() if wish.taints] == ["a"]
+    assert [name for name, desired in narrow.items() if desired.taints] == ["b"]
+    assert [name for name, desired in wide.items() if desired.taints] == ["a"]
 
 
 def test_marks_kept_in_doubt_count_against_the_cap() -> None:

@@ -10,18 +10,18 @@ import pytest
 
 from resettle.clock import SYSTEM
 from resettle.cluster.access import Access
-from resettle.controllers.soft_taints.corrections import TaintPatch
-from resettle.controllers.soft_taints.writing import (
+from resettle.controllers.soft_taints.apply import (
     AT_ONCE,
     TRIES,
-    Ending,
     NodeWriter,
-    Outcome,
-    apply,
+    PatchResult,
+    TaintPatch,
+    WriteResult,
+    apply_patches,
 )
 from resettle.errors import NotNow
 from resettle.kube.transport.client import Client
-from resettle.loop.stop import HastyClock, Stop
+from resettle.loop.leadership import InterruptibleClock, Stop
 from resettle.model.taint import Taint
 from resettle.testing import Ban, Fault, PocketServer
 from resettle.testing import node as built
@@ -56,15 +56,15 @@ class Scene:
 
     def play(
         self, *patches: TaintPatch, may_act: Callable[[], None] = allowed
-    ) -> list[tuple[str, Ending]]:
-        return [(it.patch.node, it.ending) for it in self.outcomes(*patches, may_act=may_act)]
+    ) -> list[tuple[str, WriteResult]]:
+        return [(it.patch.node, it.result) for it in self.outcomes(*patches, may_act=may_act)]
 
     def outcomes(
         self, *patches: TaintPatch, may_act: Callable[[], None] = allowed
-    ) -> list[Outcome]:
-        async def story() -> list[Outcome]:
+    ) -> list[PatchResult]:
+        async def story() -> list[PatchResult]:
             async with self.server, Client(Access(server=self.server.url)) as client:
-                return await apply(NodeWriter(client, may_act), patches)
+                return await apply_patches(NodeWriter(client, may_act), patches)
 
         return asyncio.run(story())
 
@@ -81,7 +81,7 @@ class Scene:
 def test_all_of_a_node_s_taints_are_written_with_one_patch() -> None:
     scene = Scene(a_node("n", GPU, LOST))
 
-    assert scene.play(patch("n", FIRST, SECOND)) == [("n", Ending.WRITTEN)]
+    assert scene.play(patch("n", FIRST, SECOND)) == [("n", WriteResult.WRITTEN)]
     assert [it["key"] for it in scene.taints("n")] == ["gpu", "lost", FIRST.key, SECOND.key]
     assert scene.taints("n")[:2] == [GPU, LOST]
     assert len(scene.patched) == 1
@@ -90,19 +90,19 @@ def test_all_of_a_node_s_taints_are_written_with_one_patch() -> None:
 def test_the_last_taint_goes_without_a_trace() -> None:
     scene = Scene(a_node("n", MINE))
 
-    assert scene.play(patch("n")) == [("n", Ending.WRITTEN)]
+    assert scene.play(patch("n")) == [("n", WriteResult.WRITTEN)]
     assert scene.taints("n") == []
 
 
 def test_what_is_so_already_is_not_written() -> None:
     scene = Scene(a_node("n", GPU, MINE))
 
-    assert scene.play(patch("n", FIRST)) == [("n", Ending.ALREADY_SO)]
+    assert scene.play(patch("n", FIRST)) == [("n", WriteResult.ALREADY_SO)]
     assert scene.patched == []
 
 
 def test_a_node_that_is_gone_is_no_failure() -> None:
-    assert Scene().play(patch("n", FIRST)) == [("n", Ending.GONE)]
+    assert Scene().play(patch("n", FIRST)) == [("n", WriteResult.GONE)]
 
 
 # -- others write too ----------------------------------------------------------------------------
@@ -116,7 +116,9 @@ def test_what_another_wrote_between_reading_and_writing_stays() -> None:
         if (taints := next(writes, None)) is not None:
             scene.server.store.merge("Node", "n", {"spec": {"taints": taints}})
 
-    assert scene.play(patch("n", FIRST), may_act=another_writes_first) == [("n", Ending.WRITTEN)]
+    assert scene.play(patch("n", FIRST), may_act=another_writes_first) == [
+        ("n", WriteResult.WRITTEN)
+    ]
     assert scene.taints("n") == [GPU, LOST, MINE]
     assert len(scene.patched) == 2
 
@@ -131,7 +133,7 @@ def test_who_never_gets_a_word_in_says_so_and_leaves_it_to_the_next_round() -> N
 
     (outcome,) = scene.outcomes(patch("n", FIRST), may_act=another_writes_always)
 
-    assert outcome.ending is Ending.FAILED
+    assert outcome.result is WriteResult.FAILED
     assert f"others wrote the node {TRIES} times" in outcome.says
     assert len(scene.patched) == TRIES
     assert scene.taints("n") == []
@@ -150,7 +152,7 @@ def test_who_never_gets_a_word_in_says_so_and_leaves_it_to_the_next_round() -> N
 def test_after_a_lost_answer_the_node_itself_is_asked(fault: Fault) -> None:
     scene = Scene(a_node("n", GPU), faults=[fault])
 
-    assert scene.play(patch("n", FIRST)) == [("n", Ending.WRITTEN)]
+    assert scene.play(patch("n", FIRST)) == [("n", WriteResult.WRITTEN)]
     assert scene.taints("n") == [GPU, MINE]
 
 
@@ -161,21 +163,21 @@ def test_a_node_whose_answers_are_lost_again_and_again_is_left_to_the_next_round
 
     endings = scene.play(patch("n", FIRST), patch("m", FIRST))
 
-    assert endings == [("n", Ending.FAILED), ("m", Ending.WRITTEN)]
+    assert endings == [("n", WriteResult.FAILED), ("m", WriteResult.WRITTEN)]
 
 
 def test_when_nobody_listens_the_rest_is_not_tried() -> None:
-    async def story() -> list[Outcome]:
+    async def story() -> list[PatchResult]:
         impatient = Stop()
-        impatient.wish()
-        clock = HastyClock(SYSTEM, impatient)
+        impatient.request()
+        clock = InterruptibleClock(SYSTEM, impatient)
         async with Client(Access(server="http://127.0.0.1:9"), clock=clock) as client:
             writer = NodeWriter(client, allowed)
-            return await apply(writer, [patch("a"), patch("b"), patch("c")], at_once=1)
+            return await apply_patches(writer, [patch("a"), patch("b"), patch("c")], at_once=1)
 
     outcomes = asyncio.run(story())
 
-    assert [it.ending for it in outcomes] == [Ending.UNSENT] * 3
+    assert [it.result for it in outcomes] == [WriteResult.UNSENT] * 3
     assert "127.0.0.1:9" in outcomes[0].says
 
 
@@ -196,8 +198,8 @@ def test_one_node_that_is_refused_stops_no_other_and_is_named() -> None:
 
     outcomes = scene.outcomes(*(patch(name, FIRST) for name in names))
 
-    failed = [it for it in outcomes if it.ending is not Ending.WRITTEN]
-    assert [(it.patch.node, it.ending) for it in failed] == [("n042", Ending.FAILED)]
+    failed = [it for it in outcomes if it.result is not WriteResult.WRITTEN]
+    assert [(it.patch.node, it.result) for it in failed] == [("n042", WriteResult.FAILED)]
     assert "only soft taints" in failed[0].says
     assert "ClusterRole" not in failed[0].says, "no role would help"
     assert all(scene.taints(name) == [MINE] for name in names if name != "n042")
@@ -208,7 +210,7 @@ def test_a_right_that_is_missing_is_told_with_its_rule() -> None:
 
     (outcome,) = scene.outcomes(patch("n", FIRST))
 
-    assert outcome.ending is Ending.FAILED
+    assert outcome.result is WriteResult.FAILED
     assert 'resources: ["nodes"], verbs: ["patch"]' in outcome.says
 
 
@@ -220,7 +222,7 @@ def test_nothing_is_written_once_we_may_not_act() -> None:
 
     outcomes = scene.outcomes(patch("n", FIRST), patch("m", FIRST), may_act=may_not)
 
-    assert [(it.ending, it.says) for it in outcomes] == [(Ending.UNSENT, "asked to stop")] * 2
+    assert [(it.result, it.says) for it in outcomes] == [(WriteResult.UNSENT, "asked to stop")] * 2
     assert scene.patched == []
 
 
@@ -228,16 +230,16 @@ def test_at_most_twenty_are_written_at_the_same_time() -> None:
     class Busy:
         now = most = 0
 
-        async def write(self, patch: TaintPatch) -> Outcome:
+        async def write(self, patch: TaintPatch) -> PatchResult:
             self.now += 1
             self.most = max(self.most, self.now)
             for _ in range(3):
                 await asyncio.sleep(0)
             self.now -= 1
-            return Outcome(patch, Ending.WRITTEN)
+            return PatchResult(patch, WriteResult.WRITTEN)
 
     busy = Busy()
-    outcomes = asyncio.run(apply(busy, [patch(str(i)) for i in range(200)]))
+    outcomes = asyncio.run(apply_patches(busy, [patch(str(i)) for i in range(200)]))
 
     assert len(outcomes) == 200
     assert busy.most == AT_ONCE == 20

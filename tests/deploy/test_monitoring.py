@@ -9,7 +9,7 @@ import re
 import pytest
 import yaml
 
-from resettle.controllers.soft_taints.scheme import OVER
+from resettle.controllers.soft_taints.desired import OVERUTILIZED
 from resettle.evict.ledger import Stage
 from resettle.framework.mover import Ending
 from resettle.load.bands import BANDS
@@ -59,7 +59,7 @@ VALUES: dict[tuple[str, str], set[str]] = {
     ("node_cpu_seconds_total", "mode"): {"idle"},
     ("kube_node_role", "role"): {"worker", "control-plane", "master"},
     ("kube_node_status_allocatable", "resource"): {"memory"},
-    ("kube_node_spec_taint", "key"): {f".*/{OVER}"},
+    ("kube_node_spec_taint", "key"): {f".*/{OVERUTILIZED}"},
     ("kube_node_spec_taint", "effect"): {PREFER_NO_SCHEDULE},
 }
 every_query = pytest.mark.parametrize("asked", [*queries()], ids=lambda it: it.by)
@@ -76,7 +76,7 @@ def exposed() -> dict[str, set[str]]:
         lines = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
         document["profiles"][0]["pluginConfig"].append({"name": LOW.name, "args": lines})
         document["profiles"][0]["plugins"]["balance"] = {"enabled": [LOW.name]}
-        watched = {"witnesses": [metrics.reported], "onlooker": metrics}
+        watched = {"observers": [metrics.reported], "run_observer": metrics}
         async with running(objects, document, **watched) as stage:  # type: ignore[arg-type]
             await stage.cycles(1)
             metrics.update(stage.runner.status())

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resettle.evict.carry import _EVENTS
+from resettle.evict.executor import EVENTS
 from resettle.framework.mover import Ending
 from resettle.log import TOLD_FROM
 
@@ -20,8 +20,8 @@ PAGE = (DOCS / "logs.md").read_text(encoding="utf-8")
 
 # Where the event is not written out at the call: who tells, and what it may be.
 INDIRECT = {
-    "controllers/soft_taints/diary.py": {"tainted", "untainted"},
-    "evict/carry.py": {*_EVENTS.values(), str(Ending.EVICTED)},
+    "controllers/soft_taints/reconcile.py": {"tainted", "untainted"},
+    "evict/executor.py": {*EVENTS.values(), str(Ending.EVICTED)},
     "evict/ledger.py": set(re.findall(r"\"([a-z ]*(?:after all|in background))\"", LEDGER)),
 }
 
@@ -48,7 +48,7 @@ def calls() -> Iterator[Told]:
                     level in LEVELS and is_log(told)
                 ):
                     yield Told(name, level, event_of(node), facts_of(node))
-                case ast.Call(func=ast.Name(id="tell")) if name == "evict/carry.py":
+                case ast.Call(func=ast.Name(id="write")) if name == "evict/executor.py":
                     yield Told(name, "", event_of(node), facts_of(node))
 
 

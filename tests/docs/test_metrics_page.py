@@ -7,10 +7,10 @@ import re
 import pytest
 
 from resettle.cli.main import parser
+from resettle.controllers.soft_taints.runner import RoundResult
 from resettle.evict.ledger import Stage
 from resettle.framework.mover import Ending
 from resettle.load.bands import OVER, UNDER, UNKNOWN, WITHIN
-from resettle.loop.rounds import RoundResult
 from resettle.loop.status import Result, Role
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE, SOFT_TAINTER_CATALOGUE
 from resettle.telemetry.metrics.run import IMMEDIATE_RESULTS, LIMIT_RESULTS, RunMetrics

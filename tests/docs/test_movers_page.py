@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from resettle.evict import ledger
-from resettle.evict.carry import AT_ONCE
 from resettle.evict.events import event_of
 from resettle.evict.eviction_api import eviction_of
+from resettle.evict.executor import AT_ONCE
 from resettle.framework import Ending, Options
 from resettle.kube.transport.pacing import TRIES
 from resettle.testing import HandClock

@@ -9,9 +9,8 @@ from msgspec import structs
 
 from resettle.cli.main import parser
 from resettle.cli.soft_tainter import settings_of
-from resettle.controllers.soft_taints.levels import excess, level
-from resettle.controllers.soft_taints.scheme import Scheme
-from resettle.controllers.soft_taints.task import Mode, task_of
+from resettle.controllers.soft_taints.desired import TaintScheme, excess, level_of
+from resettle.controllers.soft_taints.reconcile import Mode, task_of
 from resettle.framework import default_registry, load_policy
 from resettle.framework.descheduler import assembled
 from resettle.policy.soft_taints import SoftTaints
@@ -64,8 +63,8 @@ def test_the_commands_of_the_page_are_understood() -> None:
 def test_the_taints_of_the_page_are_those_that_are_set() -> None:
     over = {row[0]: row[1:] for row in doc(PAGE).table("The taints") if row[0] == "over"}["over"]
 
-    graded = Scheme(SoftTaints(levels=2)).over(2)
-    two = Scheme(SoftTaints(style="OpenShift")).over(1)
+    graded = TaintScheme(SoftTaints(levels=2)).over(2)
+    two = TaintScheme(SoftTaints(style="OpenShift")).over(1)
     assert re.findall(r"`(.*?)`", over[0]) == [_short(it.key, it.value) for it in graded]
     assert re.findall(r"`(.*?)`", over[1]) == [_short(it.key, it.value) for it in two]
 
@@ -81,7 +80,7 @@ def test_the_levels_of_the_page_are_those_that_are_reached() -> None:
     for line, used, share, linear, exponential in rows:
         r = excess({"cpu": float(used)}, {"cpu": float(line)})
         assert f"{r:.2f}" == share
-        assert (level(r, 3, "Linear"), level(r, 3, "Exponential")) == (
+        assert (level_of(r, 3, "Linear"), level_of(r, 3, "Exponential")) == (
             int(linear),
             int(exponential),
         )

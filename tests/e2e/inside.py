@@ -13,7 +13,7 @@ from typing import Any
 from resettle.cluster.kubeconfig import find_access
 from resettle.framework.registry import default_registry
 from resettle.log import Log
-from resettle.loop import Runner, Settings
+from resettle.loop import ComponentRunner, RunSettings, descheduling_runner
 
 from .diary import Diary
 from .running import Account, Policy
@@ -52,10 +52,10 @@ class Inside(Diary):
         file.write_text(json.dumps(policy))
         self.clock = SteppedClock()
         self.code: int | None = None
-        self._settings = Settings(policy_file=str(file), identity=account.name, **settings)
+        self._settings = RunSettings(policy_file=str(file), identity=account.name, **settings)
         self._access = find_access(str(account.kubeconfig))
         self._loop = asyncio.new_event_loop()
-        self._runner: Runner | None = None
+        self._runner: ComponentRunner | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Inside:
@@ -89,7 +89,7 @@ class Inside(Diary):
 
     async def _main(self) -> int:
         registry, log = default_registry(), Log(self._note)
-        self._runner = Runner(self._settings, self._access, registry, self.clock, log)
+        self._runner = descheduling_runner(self._settings, self._access, registry, self.clock, log)
         return await self._runner.run()
 
     def _note(self, level: str, event: str, facts: Any) -> None:

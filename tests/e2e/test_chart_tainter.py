@@ -12,8 +12,8 @@ import yaml
 
 from resettle.cli.main import parser
 from resettle.cli.soft_tainter import PORT, settings_of
-from resettle.controllers.soft_taints.task import Mode
-from resettle.loop.tainter import TaintSettings
+from resettle.controllers.soft_taints.reconcile import Mode
+from resettle.controllers.soft_taints.runner import TaintSettings
 from tests.deploy.manifests import DEPLOY, documents, pod_of
 from tests.deploy.values import values
 

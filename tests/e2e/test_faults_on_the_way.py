@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from resettle.evict.carry import AT_ONCE
+from resettle.evict.executor import AT_ONCE
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 

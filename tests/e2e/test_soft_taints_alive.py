@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
-from resettle.controllers.soft_taints.writing import AT_ONCE
+from resettle.controllers.soft_taints.apply import AT_ONCE
 from resettle.testing import node as built
 from tools.control_plane.api import Api, Object
 from tools.control_plane.plane import Access

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resettle.evict.carry import AT_ONCE
+from resettle.evict.executor import AT_ONCE
 from tools.control_plane.api import Api, Object
 from tools.control_plane.plane import Access
 

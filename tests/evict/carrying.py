@@ -10,10 +10,9 @@ from typing import Any
 from resettle.cluster.access import Access
 from resettle.cluster.cache import Cache
 from resettle.errors import NotNow
-from resettle.evict.carry import AT_ONCE, Carrier
 from resettle.evict.events import Recorder
 from resettle.evict.eviction_api import EvictionAPI
-from resettle.evict.hands import ApiHands
+from resettle.evict.executor import AT_ONCE, GatedClient, PlanExecutor
 from resettle.evict.ledger import Ledger
 from resettle.framework import Ending, Mover, Outcome
 from resettle.kube.transport.client import Client
@@ -46,7 +45,7 @@ class Rig:
         self.told: list[str] = []
         self.log = Log.to(self.told)
         self.stopped = False
-        self.hands = ApiHands(client, self.may_act)
+        self.hands = GatedClient(client, self.may_act)
         self.ledger = Ledger(cache.pod, self.clock, self.log)
         self.recorder = Recorder(client, "tester", self.clock, self.log)
 
@@ -54,7 +53,7 @@ class Rig:
         if self.stopped:
             raise NotNow("asked to stop")
 
-    def carrier(
+    def executor(
         self,
         mover: Mover | None = None,
         *,
@@ -62,8 +61,8 @@ class Rig:
         look: Callable[[str, str], Pod | None] | None = None,
         at_once: int = AT_ONCE,
         **more: Any,
-    ) -> Carrier:
-        return Carrier(
+    ) -> PlanExecutor:
+        return PlanExecutor(
             movers or {"daily": mover or EvictionAPI(self.hands)},
             look=look or self.cache.pod,
             may_act=self.may_act,
@@ -77,7 +76,7 @@ class Rig:
     async def carried_out(
         self,
         *names: str,
-        by: Carrier | None = None,
+        by: PlanExecutor | None = None,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> list[Outcome]:
         """What becomes of moving these pods; `meanwhile` happens after the plan was drawn."""
@@ -86,7 +85,7 @@ class Rig:
         moves = [to_leave(found[name]) for name in names]
         meanwhile()
         await caught_up(self.pocket, self.cache)
-        return await (by or self.carrier()).carry_out(moves, snapshot)
+        return await (by or self.executor()).execute(moves, snapshot)
 
     @property
     def asked(self) -> list[str]:

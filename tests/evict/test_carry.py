@@ -225,7 +225,7 @@ def test_a_namesake_that_the_watch_has_not_shown_yet_is_spared() -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
             planned = rig.cache.pod("default", "a")
-            stale = rig.carrier(look=lambda namespace, name: planned)
+            stale = rig.executor(look=lambda namespace, name: planned)
 
             outcomes = await rig.carried_out("a", by=stale, meanwhile=lambda: is_replaced(rig))
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from resettle.evict.executor import BudgetLocks
 from resettle.framework import Ending, Move, Options, Outcome
 from resettle.kube.transport.pacing import RateLimiter
 from resettle.testing import Change, budget, cluster, node, pod
@@ -56,7 +57,7 @@ def test_as_many_are_in_flight_as_may_be_and_no_more(at_once: int) -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
             mover = Waiting(at_once)
-            outcomes = await rig.carried_out(*"abcdefgh", by=rig.carrier(mover, at_once=at_once))
+            outcomes = await rig.carried_out(*"abcdefgh", by=rig.executor(mover, at_once=at_once))
 
             assert endings(outcomes) == [E.EVICTED] * 8
             assert mover.most == at_once
@@ -68,7 +69,7 @@ def test_as_many_are_in_flight_as_may_be_and_no_more(at_once: int) -> None:
 def test_requests_go_out_in_the_order_of_the_plan() -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
-            await rig.carried_out(*"hgfedcba", by=rig.carrier(at_once=1))
+            await rig.carried_out(*"hgfedcba", by=rig.executor(at_once=1))
 
             assert rig.asked == list("hgfedcba")
 
@@ -80,7 +81,7 @@ def test_pods_of_one_budget_are_never_in_flight_together() -> None:
         async with rigged(WORLD) as rig:
             mover = Waiting(together=2)
             names = ("web-1", "web-2", "a", "web-3", "b")
-            outcomes = await rig.carried_out(*names, by=rig.carrier(mover))
+            outcomes = await rig.carried_out(*names, by=rig.executor(mover))
 
             assert endings(outcomes) == [E.EVICTED] * 5
             assert mover.most >= 2
@@ -102,7 +103,7 @@ def test_nothing_more_is_sent_once_we_may_not_act(at_once: int) -> None:
                 rig.stopped = True
 
             rig.pocket.store.subscribe("Pod", stop)
-            outcomes = await rig.carried_out(*"abcdefgh", by=rig.carrier(at_once=at_once))
+            outcomes = await rig.carried_out(*"abcdefgh", by=rig.executor(at_once=at_once))
 
             sent = [it for it in endings(outcomes) if it is not E.UNSENT]
             assert 1 <= len(sent) <= at_once
@@ -116,7 +117,7 @@ def test_nothing_more_is_sent_once_we_may_not_act(at_once: int) -> None:
 def test_a_request_that_waits_for_its_turn_is_not_sent_after_the_end() -> None:
     async def told() -> None:
         async with rigged(WORLD, lambda clock: RateLimiter(1, 1, clock)) as rig:
-            carrying = asyncio.create_task(rig.carried_out("a", "b", by=rig.carrier(at_once=1)))
+            carrying = asyncio.create_task(rig.carried_out("a", "b", by=rig.executor(at_once=1)))
             await rig.clock.asleep()
             rig.stopped = True
             rig.clock.wind(timedelta(seconds=5))
@@ -160,7 +161,7 @@ def test_a_mover_is_told_who_asks_and_why() -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
             mover = Telling()
-            by = rig.carrier(mover, grace_period_seconds=7, in_background=False)
+            by = rig.executor(mover, grace_period_seconds=7, in_background=False)
             await rig.carried_out("a", by=by)
 
             options = Options(
@@ -185,8 +186,8 @@ def test_each_profile_has_its_own_mover() -> None:
                 for it in snapshot.pods
                 if it.name in "abc"
             ]
-            carrier = rig.carrier(movers={"day": day, "night": night})
-            await carrier.carry_out(moves, snapshot)
+            executor = rig.executor(movers={"day": day, "night": night})
+            await executor.execute(moves, snapshot)
 
             assert sorted(name for name, _ in day.told) == ["a", "c"]
             assert [name for name, _ in night.told] == ["b"]
@@ -207,7 +208,7 @@ def test_a_mover_that_is_broken_costs_nobody_else(answer: object, says: str) -> 
     async def told() -> None:
         async with rigged(WORLD) as rig:
             mover = Telling(answer)
-            outcomes = await rig.carried_out("a", "b", by=rig.carrier(mover))
+            outcomes = await rig.carried_out("a", "b", by=rig.executor(mover))
 
             assert outcomes == [Outcome(E.UNKNOWN, says)] * 2
             assert rig.ledger.moving == {"uid-default-a", "uid-default-b"}
@@ -233,7 +234,7 @@ def test_a_mover_that_is_broken_costs_nobody_else(answer: object, says: str) -> 
 def test_each_outcome_is_a_line_of_the_diary(outcome: Outcome, line: str) -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
-            await rig.carried_out("a", by=rig.carrier(Telling(outcome)))
+            await rig.carried_out("a", by=rig.executor(Telling(outcome)))
 
             assert rig.told == [
                 f"{line} pod=default/a uid=uid-default-a node=n1 profile=daily "
@@ -241,3 +242,44 @@ def test_each_outcome_is_a_line_of_the_diary(outcome: Outcome, line: str) -> Non
             ]
 
     story(told())
+
+
+# -- budgets --------------------------------------------------------------------------------------
+
+
+def test_a_cancellation_between_two_budgets_keeps_neither_locked() -> None:
+    world = cluster(
+        node("n1").holding(
+            pod("only-first", labels={"first": ""}),
+            pod("only-second", labels={"second": ""}),
+            pod("both", labels={"first": "", "second": ""}),
+        ),
+        budget("first", allowed=1, labels={"first": ""}),
+        budget("second", allowed=1, labels={"second": ""}),
+    )
+    snapshot = world.snapshot()
+    pods = {it.name: it for it in snapshot.pods}
+    assert [it.name for it in snapshot.budgets_of(pods["both"])] == ["first", "second"]
+
+    async def scenario() -> None:
+        locks = BudgetLocks(snapshot)
+        reached: list[str] = []
+
+        async def hold(name: str) -> None:
+            async with locks.held(pods[name]):
+                reached.append(name)
+
+        async with locks.held(pods["only-second"]):
+            waiting = asyncio.create_task(hold("both"))
+            blocked = asyncio.create_task(hold("only-first"))
+            await asyncio.sleep(0.01)
+            assert reached == []  # `both` has the first lock and waits for the second
+
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            await blocked
+            assert reached == ["only-first"]
+        await hold("both")
+        assert reached == ["only-first", "both"]
+
+    story(scenario())

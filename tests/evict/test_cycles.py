@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resettle.cycle import House, Report, run_cycle
+from resettle.cycle import CycleContext, Report, run_cycle
 from resettle.evict.ledger import PATIENCE_SECONDS
 from resettle.framework import Ending
 from resettle.model.pod import IN_PROGRESS
@@ -42,19 +42,19 @@ def world(count: int, **more: Any) -> World:
     return cluster(node("n1").holding(*held), node("n2"))
 
 
-def house(rig: Rig, document: dict[str, Any], *, in_background: bool = True) -> House:
-    return House(
+def house(rig: Rig, document: dict[str, Any], *, in_background: bool = True) -> CycleContext:
+    return CycleContext(
         descheduler=planner(document),
         cache=rig.cache,
         ledger=rig.ledger,
         recorder=rig.recorder,
-        carry_out=rig.carrier(in_background=in_background, at_once=1).carry_out,
+        execute=rig.executor(in_background=in_background, at_once=1).execute,
         clock=rig.clock,
         log=rig.log,
     )
 
 
-async def cycle(rig: Rig, lived_in: House) -> Report:
+async def cycle(rig: Rig, lived_in: CycleContext) -> Report:
     """One cycle, with all of its effects known afterwards."""
     report = await run_cycle(lived_in)
     await caught_up(rig.pocket, rig.cache)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from resettle.cluster.access import Access
-from resettle.evict.carry import AT_ONCE
 from resettle.evict.eviction_api import EvictionAPI
-from resettle.evict.hands import ApiHands
+from resettle.evict.executor import AT_ONCE, GatedClient
 from resettle.framework import Ending
 from resettle.kube.transport.client import Client
 from resettle.testing import cluster, node, pod
@@ -22,9 +21,9 @@ def test_nobody_is_asked_to_leave_once_nobody_answers() -> None:
         (port,) = free_ports(1)
         nowhere = Access(server=f"http://127.0.0.1:{port}")
         async with rigged(WORLD) as rig, Client(nowhere) as client:
-            mover = EvictionAPI(ApiHands(client, rig.may_act))
+            mover = EvictionAPI(GatedClient(client, rig.may_act))
 
-            outcomes = await rig.carried_out(*NAMES, by=rig.carrier(mover))
+            outcomes = await rig.carried_out(*NAMES, by=rig.executor(mover))
 
             assert {it.ending for it in outcomes} == {Ending.UNSENT}
             reasons = [it.says for it in outcomes if it.says]

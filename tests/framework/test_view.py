@@ -22,6 +22,7 @@ from resettle.framework import (
 from resettle.model import IMPROVED, PARITY, Pod, Semantics, Snapshot
 from resettle.model.selector import parse_selector
 from resettle.policy.args import Args, Namespaces
+from resettle.policy.known import ExtensionPoint
 from resettle.testing import cluster, node, pod
 
 NODES = [
@@ -169,8 +170,8 @@ def test_a_view_is_freed_as_soon_as_its_plan_is_drawn(*, fails: bool) -> None:
     taker = Plugin(name="Taker", deschedule=deschedule, needs=needs)  # type: ignore[arg-type]
     profile = Profile(
         name="p",
-        deschedule=(Instance(taker, Args(), "deschedule"),),
-        filters=(Instance(guard, Args(), "filter"),),
+        deschedule=(Instance(taker, Args(), ExtensionPoint.DESCHEDULE),),
+        filters=(Instance(guard, Args(), ExtensionPoint.FILTER),),
     )
     planner = Descheduler(profiles=(profile,), semantics=IMPROVED)
     snapshot = cluster(node("n1").holding(pod("a")), node("n2")).snapshot()

@@ -10,8 +10,9 @@ import pytest
 
 from resettle.framework.plan import Move, Plan
 from resettle.framework.view import View
+from resettle.load.describe import bands_of
 from resettle.load.usage import Requests
-from resettle.plugins.low_node_utilization import Args, bands_of
+from resettle.plugins.low_node_utilization import Args
 from resettle.plugins.remove_duplicates import owner_keys
 from resettle.testing import World
 

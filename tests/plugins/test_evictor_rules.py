@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from resettle.framework import Descheduler, assembled, default_registry, load_policy
 from resettle.framework.profile import Instance
-from resettle.model import Pod, Snapshot
+from resettle.framework.view import View
+from resettle.model import Pod
 from resettle.plugins.evictor_rules import FILTER_RULES
 from resettle.testing import World, cluster, node, pod
 from resettle.testing.strategies import clusters
@@ -63,10 +64,10 @@ def filters_of(descheduler: Descheduler) -> tuple[Instance, ...]:
     return (*profile.filters, *profile.pre_eviction_filters)
 
 
-def codes(instance: Instance, snapshot: Snapshot, asked: Pod) -> tuple[str | None, list[str]]:
+def codes(instance: Instance, view: View, asked: Pod) -> tuple[str | None, list[str]]:
     """The code that the filter refuses the pod with, and all codes of the explanation."""
-    refusal = instance.guarding(snapshot)(asked)
-    every = [it.code for it in instance.all_refusals(snapshot, asked)]
+    refusal = instance.guarding(view)(asked)
+    every = [it.code for it in instance.all_refusals(view, asked)]
     return refusal.code if refusal else None, every
 
 
@@ -80,12 +81,12 @@ def test_a_filter_answers_with_the_first_refusal_of_its_explanation(
     world: World, args: dict[str, Any], version: str
 ) -> None:
     descheduler = policy(args, version)
-    snapshot = descheduler.view(world.snapshot())
+    view = descheduler.view(world.snapshot())
     for instance in filters_of(descheduler):
-        lets_all_leave = instance.letting_go(snapshot)
+        lets_all_leave = instance.letting_go(view)
         assert lets_all_leave is not None
-        for asked in snapshot.pods:
-            first, every = codes(instance, snapshot, asked)
+        for asked in view.pods:
+            first, every = codes(instance, view, asked)
 
             assert first == next(iter(every), None)
             assert len(every) == len(set(every))
@@ -105,11 +106,11 @@ def test_an_explanation_has_every_rule_that_refuses_in_the_order_of_the_table() 
         {"minPodAge": "1h", "minReplicas": 2, "priorityThreshold": {"value": 50}},
         "descheduler/v1alpha2",
     )
-    snapshot = descheduler.view(cluster(node("n1").holding(held), node("n2")).snapshot())
-    asked = snapshot.pod("default", "it")
+    view = descheduler.view(cluster(node("n1").holding(held), node("n2")).snapshot())
+    asked = view.pod("default", "it")
     assert asked is not None
 
-    assert codes(filters_of(descheduler)[0], snapshot, asked) == (
+    assert codes(filters_of(descheduler)[0], view, asked) == (
         "priority",
         ["priority", "local-storage", "daemon-set", "min-replicas", "min-age"],
     )

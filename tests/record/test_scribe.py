@@ -63,7 +63,7 @@ async def recorded(
     def keep(snapshot: Snapshot, report: Report) -> None:
         reports.append(report)
 
-    async with running(objects, *more, witnesses=[scribe, keep], **settings) as stage:
+    async with running(objects, *more, observers=[scribe, keep], **settings) as stage:
         yield Recording(stage, scribe, reports, log)
     await scribe.close()
 

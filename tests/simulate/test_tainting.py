@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from resettle.controllers.soft_taints.imagined import Imagined
-from resettle.controllers.soft_taints.task import Mode, task_of
+from resettle.controllers.soft_taints.reconcile import Mode, SimulatedTainter, task_of
 from resettle.framework import Descheduler
 from resettle.model.readings import PROMETHEUS, Question
 from resettle.simulate.simulation import Simulation
@@ -62,7 +61,7 @@ BUSY_A = {"default/a0": 2.0, "default/a1": 2.0, "default/a2": 2.0}
 
 def on_stage(cores: dict[str, float], *, tainted: bool = True, **soft_taints: Any) -> Simulation:
     planned = policy(**soft_taints)
-    tainter = Imagined(task_of(planned, Mode.TAINT)) if tainted else None
+    tainter = SimulatedTainter(task_of(planned, Mode.TAINT)) if tainted else None
     wants = Wants(cores, {BUSY: "Use"})
     return Simulation(planned, three().snapshot(), FIVE_MINUTES, wants=wants, tainter=tainter)
 
@@ -115,7 +114,7 @@ def test_where_nobody_measures_marks_stay_as_they_are() -> None:
         planned,
         world.snapshot(),
         FIVE_MINUTES,
-        tainter=Imagined(task_of(planned, Mode.TAINT)),
+        tainter=SimulatedTainter(task_of(planned, Mode.TAINT)),
     )
     cycle = simulation.cycle()
 

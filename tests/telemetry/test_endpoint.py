@@ -71,7 +71,7 @@ async def seen(*given: Any, metrics: bool = True, **more: Any) -> AsyncIterator[
     settings = EndpointSettings(port=0, address="127.0.0.1", metrics=metrics)
     endpoint = Endpoint(settings, NO_API_SERVER, SYSTEM, Log.to(log), build_run_metrics)
     if endpoint.metrics:
-        more |= {"witnesses": [endpoint.metrics.reported], "onlooker": endpoint.metrics}
+        more |= {"observers": [endpoint.metrics.reported], "run_observer": endpoint.metrics}
     async with running(*given, **more) as stage, endpoint.open(stage.runner.status) as port:
         yield Seen(stage, port, log)
 

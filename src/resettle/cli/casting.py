@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from resettle.controllers.soft_taints.imagined import Imagined
-from resettle.controllers.soft_taints.task import Mode, task_of
+from resettle.controllers.soft_taints.reconcile import Mode, SimulatedTainter, task_of
 from resettle.errors import InputError
 from resettle.framework.descheduler import Descheduler
 from resettle.policy.soft_taints import BALANCER
@@ -16,7 +15,7 @@ class Part(NamedTuple):
     """A policy made ready, and whoever taints nodes by it."""
 
     planner: Descheduler
-    tainter: Imagined | None = None
+    tainter: SimulatedTainter | None = None
 
 
 def cast(planners: Mapping[str, Descheduler], soft_taints: str | None) -> dict[str, Part]:
@@ -35,11 +34,11 @@ def cast(planners: Mapping[str, Descheduler], soft_taints: str | None) -> dict[s
     return {name: Part(part.planner), f"{name} with taints": part}
 
 
-def _tainter(name: str, planner: Descheduler) -> Imagined:
+def _tainter(name: str, planner: Descheduler) -> SimulatedTainter:
     task = task_of(planner, Mode.TAINT)
     if task.thresholds is None:
         raise InputError(
             f"{name} does not balance with {BALANCER}, by whose thresholds nodes are tainted; "
             "enable it under `balance`, or simulate without soft taints"
         )
-    return Imagined(task)
+    return SimulatedTainter(task)

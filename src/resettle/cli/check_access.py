@@ -159,13 +159,13 @@ def _needed_to_taint(
 ) -> Sequence[Right]:
     """What the soft tainter takes by this policy, or by any."""
     from resettle.cluster.rights import needed_to_taint
-    from resettle.controllers.soft_taints.task import EVERY_KIND, Mode, task_of
+    from resettle.controllers.soft_taints.reconcile import EVERY_KIND, Mode, task_of
     from resettle.framework.descheduler import assembled
 
     if policy is None:
         return needed_to_taint(EVERY_KIND, lease=lease)
     task = task_of(assembled(policy, plugins), Mode.TAINT)
-    return needed_to_taint(task.kinds, task.sight, lease=lease)
+    return needed_to_taint(task.kinds, task.measuring, lease=lease)
 
 
 def as_text(reviews: Sequence[Review]) -> Iterator[str]:

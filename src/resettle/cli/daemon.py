@@ -1,37 +1,34 @@
-"""A command that goes on until it is done or told to stop: its log, and the signals it hears."""
+"""What the commands of components share: the log, the policy, signals, metrics and health."""
 
 from __future__ import annotations
 
 import argparse
 import gc
 import sys
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TypeVar
 
 from resettle.errors import ResettleError
 
 if TYPE_CHECKING:
+    from resettle.framework.plugin import Plugin
     from resettle.log import Log
+    from resettle.loop import Component, ComponentRunner, ComponentSettings
+    from resettle.telemetry import EndpointSettings
+    from resettle.telemetry.metrics.registry import ComponentMetrics
+
+Metrics = TypeVar("Metrics", bound="ComponentMetrics")
 
 INTERRUPTED = 130
-
-
-class Daemon(Protocol):
-    """What goes on."""
-
-    async def run(self) -> int:
-        """Its exit code, once it has ended."""
-
-    def stop(self) -> None:
-        """Has it end in good order."""
-
-    def tell_known(self) -> None:
-        """Has the log say what it knows."""
+SIGNALS = """\
+signals:
+  SIGTERM and SIGINT stop it in good order; SIGUSR1 has the log say what is known of the cluster
+"""
 
 
 def with_log(arguments: argparse.Namespace, work: Callable[[argparse.Namespace, Log], int]) -> int:
-    """The exit code of work that writes to the log which the flags ask for."""
+    """Do the work with the log that the flags ask for, and return its exit code."""
     # What is imported now stays, and to look through it for garbage is a twentieth of a start.
     gc.disable()
     from resettle.clock import SYSTEM
@@ -43,34 +40,75 @@ def with_log(arguments: argparse.Namespace, work: Callable[[argparse.Namespace, 
     except ResettleError as error:
         if arguments.logging_format == "text":
             raise
-        log.error("could not run", reason=str(error))  # who reads JSON is not given prose
+        log.error("could not run", reason=str(error))  # no prose in a log of JSON
         return 1
     finally:
         gc.enable()
 
 
-def run_to_the_end(at_work: Callable[[], AbstractAsyncContextManager[Daemon]], log: Log) -> int:
-    """The exit code of what is at work there, on an event loop with its signals heard."""
+async def _no_cleanup() -> None:
+    pass
+
+
+def run_component(
+    arguments: argparse.Namespace,
+    log: Log,
+    settings: ComponentSettings,
+    endpoint_settings: EndpointSettings | None,
+    plugins: Mapping[str, Plugin],
+    *,
+    make_metrics: Callable[[], Metrics],
+    open_component: Callable[[Metrics | None], AbstractContextManager[Component]],
+    clean_up: Callable[[], Awaitable[None]] = _no_cleanup,
+) -> int:
+    """Run a component until it ends, with its endpoint and its signals, and return the exit code.
+
+    `open_component` is given the metrics, or None where none are served. `clean_up` is awaited once
+    the passes have ended, while the endpoint still answers.
+    """
     import asyncio
-    import signal
+
+    from resettle.clock import SYSTEM
+    from resettle.cluster.kubeconfig import find_access
+    from resettle.loop.runner import ComponentRunner, policy_file_of
+    from resettle.telemetry import Endpoint
+
+    policy_file = policy_file_of(settings, plugins, SYSTEM, log)
+    if policy_file is not None:
+        policy_file.read_ahead()  # mistakes are reported before a cluster is looked for
 
     async def main() -> int:
-        loop = asyncio.get_running_loop()
-        async with at_work() as daemon:
+        access = find_access(arguments.kubeconfig, arguments.context)
+        endpoint = Endpoint(endpoint_settings, access, SYSTEM, log, make_metrics)
+        with open_component(endpoint.metrics) as component:
+            runner = ComponentRunner(component, settings, access, policy_file, SYSTEM, log)
+            async with endpoint.open(runner.status):
+                try:
+                    _handle_signals(runner)
+                    return await runner.run()
+                finally:
+                    await clean_up()
 
-            def asked_to_stop(sign: signal.Signals) -> None:
-                daemon.stop()
-                loop.remove_signal_handler(sign)  # whoever insists is obeyed at once
-
-            for sign in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(sign, asked_to_stop, sign)
-            loop.add_signal_handler(signal.SIGUSR1, daemon.tell_known)
-            return await daemon.run()
-
-    gc.freeze()  # nor need whoever looks for garbage from now on look through it
+    gc.freeze()  # what is imported by now need never be looked through for garbage
     gc.enable()
     try:
         return asyncio.run(main())
     except KeyboardInterrupt:
         log.warning("ended at once", reason="interrupted again; what was sent may yet be done")
         return INTERRUPTED
+
+
+def _handle_signals(runner: ComponentRunner) -> None:
+    """Stop on the first SIGTERM or SIGINT, end at once on the second; log the state on SIGUSR1."""
+    import asyncio
+    import signal
+
+    loop = asyncio.get_running_loop()
+
+    def stop(sign: signal.Signals) -> None:
+        runner.stop()
+        loop.remove_signal_handler(sign)
+
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, stop, sign)
+    loop.add_signal_handler(signal.SIGUSR1, runner.log_state)

@@ -100,11 +100,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _guard(arguments: argparse.Namespace, policy: Policy | None, names: Names) -> list[Object]:
     """The guard, before what it guards: nobody writes nodes before it stands."""
-    from resettle.controllers.soft_taints.guard import guard, prefixes_of
+    from resettle.controllers.soft_taints.admission_policy import admission_policy, taint_prefixes
 
     if arguments.component != "soft-tainter" or arguments.without_guard:
         return []
-    return guard(names, prefixes_of(policy.soft_taints if policy else None))
+    return admission_policy(names, taint_prefixes(policy.soft_taints if policy else None))
 
 
 def _as_yaml(objects: list[Object]) -> str:

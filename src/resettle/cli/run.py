@@ -6,29 +6,28 @@ Flags are spelled as those of kubernetes-sigs/descheduler, so that its manifests
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from resettle.cli import serving_flags, tracing_flags
-from resettle.cli.daemon import run_to_the_end, with_log
+from resettle.cli.daemon import SIGNALS, run_component, with_log
 from resettle.cli.idle_flags import warn_of_idle_flags
 from resettle.cli.run_flags import add_flags, settings_of
 
 if TYPE_CHECKING:
-    from resettle.cycle import Witness
+    from resettle.cycle import CycleObserver
     from resettle.log import Log
+    from resettle.telemetry.metrics.run import RunMetrics
 
-_EXAMPLE = """\
+_EXAMPLE = f"""\
 examples:
   $ resettle run --policy policy.yaml --dry-run
   $ resettle run --policy policy.yaml
   $ resettle run --policy-config-file /policy-dir/policy.yaml --descheduling-interval 5m \\
       --leader-elect
 
-signals:
-  SIGTERM and SIGINT stop it in good order; SIGUSR1 has the log say what is known of the cluster
-
+{SIGNALS}
 exit codes:
   0 done, or stopped when asked to; 1 it could not start, the only cycle failed, or the lease was
   lost; 2 the command was asked wrongly
@@ -58,11 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, log: Log) -> int:
     from resettle.cli.recording import scribe_of
     from resettle.clock import SYSTEM
-    from resettle.cluster.kubeconfig import find_access
     from resettle.framework.registry import default_registry
-    from resettle.loop import PolicyFile, Runner
-    from resettle.loop.onlooker import NOBODY
-    from resettle.telemetry import Endpoint, build_run_metrics
+    from resettle.loop import Descheduling
+    from resettle.loop.status import IGNORE_RUN
+    from resettle.telemetry import build_run_metrics
 
     settings = settings_of(arguments)
     serving = serving_flags.settings(arguments, optional=not settings.interval)
@@ -70,28 +68,28 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     warn_of_idle_flags(arguments, log)
     if settings.lease and settings.dry_run:
         log.warning("no lease is taken", reason="a dry run changes nothing")
-
     plugins = default_registry()
-    # A bad policy is told before a cluster is looked for.
-    PolicyFile(settings.policy_file, plugins, log, SYSTEM, forgiving=settings.forgiving).read()
 
-    @asynccontextmanager
-    async def at_work() -> AsyncIterator[Runner]:
-        access = find_access(arguments.kubeconfig, arguments.context)
-        endpoint = Endpoint(serving, access, SYSTEM, log, build_run_metrics)
-        metrics = endpoint.metrics
-        witnesses: list[Witness] = [metrics.reported] if metrics else []
+    @contextmanager
+    def open_component(metrics: RunMetrics | None) -> Iterator[Descheduling]:
+        observers: list[CycleObserver] = [metrics.reported] if metrics else []
         if scribe:
-            witnesses.append(scribe)
+            observers.append(scribe)
+        run_observer = metrics or IGNORE_RUN
         with tracing_flags.spans_of(arguments, log) as spans:
-            runner = Runner(
-                settings, access, plugins, SYSTEM, log, witnesses, metrics or NOBODY, spans
-            )
-            async with endpoint.open(runner.status):
-                try:
-                    yield runner
-                finally:
-                    if scribe:
-                        await scribe.close()
+            yield Descheduling(settings, plugins, SYSTEM, log, observers, run_observer, spans)
 
-    return run_to_the_end(at_work, log)
+    async def close_record() -> None:
+        if scribe:
+            await scribe.close()
+
+    return run_component(
+        arguments,
+        log,
+        settings,
+        serving,
+        plugins,
+        make_metrics=build_run_metrics,
+        open_component=open_component,
+        clean_up=close_record,
+    )

@@ -25,7 +25,7 @@ from resettle.errors import InputError
 from resettle.texts import STDIN
 
 if TYPE_CHECKING:
-    from resettle.loop import Settings
+    from resettle.loop import RunSettings
 
 _GATE = "EvictionsInBackground"
 _GATES = (_GATE, "AllAlpha", "AllBeta")
@@ -77,13 +77,13 @@ def _add_access(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def settings_of(arguments: argparse.Namespace) -> Settings:
+def settings_of(arguments: argparse.Namespace) -> RunSettings:
     """How to run, as the flags say."""
     from resettle.cluster.lease import new_identity
-    from resettle.loop import Settings
+    from resettle.loop import RunSettings
 
     interval = seconds("--descheduling-interval", arguments.descheduling_interval)
-    return Settings(
+    return RunSettings(
         policy_file=_file(arguments.policy),
         forgiving=arguments.forgiving,
         interval=interval,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from resettle.cli import serving_flags
-from resettle.cli.daemon import run_to_the_end, with_log
+from resettle.cli.daemon import SIGNALS, run_component, with_log
 from resettle.cli.flags import (
     add_context,
     add_kubeconfig,
@@ -23,10 +22,11 @@ from resettle.errors import InputError
 from resettle.texts import STDIN
 
 if TYPE_CHECKING:
+    from resettle.controllers.soft_taints.runner import TaintSettings
     from resettle.log import Log
-    from resettle.loop.tainter import Tainter, TaintSettings
+    from resettle.telemetry.metrics.soft_tainter import SoftTainterMetrics
 
-_EXAMPLE = """\
+_EXAMPLE = f"""\
 examples:
   $ resettle soft-tainter --policy policy.yaml --interval 1m --leader-elect
   $ resettle soft-tainter --policy policy.yaml --dry-run
@@ -35,15 +35,13 @@ examples:
 The taints are those of `softTaints` in the policy. They are soft (PreferNoSchedule): the scheduler
 still uses a tainted node when no other will do, and no pod has to leave.
 
-signals:
-  SIGTERM and SIGINT stop it in good order; SIGUSR1 has the log say what is known of the cluster
-
+{SIGNALS}
 exit codes:
   0 done, or stopped when asked to; 1 it could not start, the only round failed, or the lease was
   lost; 2 the command was asked wrongly
 """
 PORT = 10261
-"""Where metrics and health are served unless told otherwise; next door to the descheduler's."""
+"""Default port of metrics and health; next to the descheduler's, so that both can share a host."""
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -101,37 +99,31 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, log: Log) -> int:
     from resettle.clock import SYSTEM
-    from resettle.cluster.kubeconfig import find_access
+    from resettle.controllers.soft_taints.runner import IGNORE_ROUNDS, SoftTainting
     from resettle.framework.registry import default_registry
-    from resettle.loop.policy_file import PolicyFile
-    from resettle.loop.rounds import NOBODY_LOOKS
-    from resettle.loop.tainter import Tainter
-    from resettle.telemetry import Endpoint, build_soft_tainter_metrics
+    from resettle.telemetry import build_soft_tainter_metrics
 
     settings = settings_of(arguments)
-    serving = serving_flags.settings(arguments, optional=not settings.interval)
-    plugins = default_registry()
-    if settings.policy_file is not None:
-        # A bad policy is told before a cluster is looked for.
-        PolicyFile(settings.policy_file, plugins, log, SYSTEM, forgiving=settings.forgiving).read()
 
-    @asynccontextmanager
-    async def at_work() -> AsyncIterator[Tainter]:
-        access = find_access(arguments.kubeconfig, arguments.context)
-        endpoint = Endpoint(serving, access, SYSTEM, log, build_soft_tainter_metrics)
-        onlooker = endpoint.metrics or NOBODY_LOOKS
-        tainter = Tainter(settings, access, plugins, SYSTEM, log, onlooker)
-        async with endpoint.open(tainter.status):
-            yield tainter
+    def open_component(metrics: SoftTainterMetrics | None) -> AbstractContextManager[SoftTainting]:
+        return nullcontext(SoftTainting(settings, SYSTEM, log, metrics or IGNORE_ROUNDS))
 
-    return run_to_the_end(at_work, log)
+    return run_component(
+        arguments,
+        log,
+        settings,
+        serving_flags.settings(arguments, optional=not settings.interval),
+        default_registry(),
+        make_metrics=build_soft_tainter_metrics,
+        open_component=open_component,
+    )
 
 
 def settings_of(arguments: argparse.Namespace) -> TaintSettings:
     """How to taint, as the flags say."""
     from resettle.cluster.lease import new_identity
-    from resettle.controllers.soft_taints.task import Mode
-    from resettle.loop.tainter import TaintSettings
+    from resettle.controllers.soft_taints.reconcile import Mode
+    from resettle.controllers.soft_taints.runner import TaintSettings
     from resettle.policy.soft_taints import SoftTaints
 
     if arguments.dry_run and arguments.remove_only:

@@ -1,7 +1,7 @@
-"""The right to act: ours while nobody asks us to stop and, with a lease, while we hold that.
+"""The right to act: ours until a stop is requested and, with a lease, while we hold that lease.
 
-Whatever ends the right ends it for all work at once, wherever it stands: whoever is about to write
-asks `may_act`.
+What ends the right ends it for all work at once: every write calls `may_act` right before it is
+sent.
 """
 
 from __future__ import annotations
@@ -17,13 +17,53 @@ from resettle.errors import NotNow
 from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.loop.status import Role
-from resettle.loop.stop import Stop
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
+class Stop:
+    """A stop request, and waits that end when it comes."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._event = asyncio.Event()
+
+    def request(self) -> None:
+        """Request a stop; every wait here ends at once."""
+        self.requested = True
+        self._event.set()
+
+    async def finished_before_stop(self, waiting: Coroutine[Any, Any, None]) -> bool:
+        """Wait for the coroutine; cancel it and return False if a stop is requested first."""
+        task, stopped = asyncio.create_task(waiting), asyncio.create_task(self._event.wait())
+        try:
+            await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                return False
+            task.result()
+            return True
+        finally:
+            task.cancel()
+            stopped.cancel()
+            await asyncio.gather(task, stopped, return_exceptions=True)
+
+
+class InterruptibleClock:
+    """A clock whose sleeps end at once when a stop is requested."""
+
+    def __init__(self, clock: Clock, stop: Stop) -> None:
+        self._clock = clock
+        self._stop = stop
+        self.now = clock.now
+        self.steady = clock.steady
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after so many seconds, or at once when a stop is requested."""
+        await self._stop.finished_before_stop(self._clock.sleep(seconds))
+
+
 class Leadership:
-    """Has work done by one of several copies, or by the only one where there is no lease."""
+    """Runs work in one of several copies at a time, or without election where there is no lease."""
 
     def __init__(
         self, settings: LeaseSettings | None, identity: str, stop: Stop, clock: Clock, log: Log
@@ -40,21 +80,21 @@ class Leadership:
         """Whether the lease was lost while the work was under way."""
 
     def stop(self) -> None:
-        """Has everything end: what is under way is finished, and nothing new is begun."""
-        if not self._stop.wished:
+        """Request a stop: what is under way is finished, and nothing new is begun."""
+        if not self._stop.requested:
             self._log.info("stopping")
-            self._stop.wish()
+            self._stop.request()
 
     def may_act(self) -> None:
-        """Raises `NotNow` when nothing more may be sent."""
-        if self._stop.wished:
+        """Raise `NotNow` when nothing more may be sent."""
+        if self._stop.requested:
             raise NotNow("asked to stop")
         if self._lease is not None:
             self._lease.fence()
 
     @property
     def role(self) -> Role:
-        """Which part we play."""
+        """Our role in leader election."""
         if self._settings is None:
             return Role.ALONE
         if self.lost or (self._leads and not (self._lease and self._lease.held())):
@@ -62,33 +102,33 @@ class Leadership:
         return Role.LEADING if self._leads else Role.STANDBY
 
     def silence(self) -> float:
-        """Seconds since the API server last told us about the lease."""
+        """Seconds since the API server last answered a request about the lease."""
         return self._lease.silence() if self._lease else 0.0
 
     async def lead(self, client: Client, work: Work) -> None:
-        """Returns when the work is done or may go on no longer; raises what crashed it."""
+        """Run the work while we lead; return when it ends, raise the error that ended it."""
         if self._settings is None:
             await work()
         else:
-            await self._with_lease(client, self._settings, work)
+            await self._lead_with_lease(client, self._settings, work)
         if self._crash is not None:
             raise self._crash
 
-    def crashed(self, error: BaseException | None) -> None:
-        """Ends everything, because of an error that nobody counted on if there is one."""
+    def report_crash(self, error: BaseException | None) -> None:
+        """Stop everything; an error that is given is raised by `lead` in the end."""
         self._crash = error
         self.stop()
 
-    async def _with_lease(self, client: Client, settings: LeaseSettings, work: Work) -> None:
+    async def _lead_with_lease(self, client: Client, settings: LeaseSettings, work: Work) -> None:
         lease = Lease(client, settings, self._identity, self._clock, self._log)
         self._lease = lease
         try:
-            if not await self._stop.comes_after(lease.acquire()):
+            if not await self._stop.finished_before_stop(lease.acquire()):
                 return
             self._leads = True
             working = asyncio.create_task(work())
             keeping = asyncio.create_task(lease.keep())
-            keeping.add_done_callback(self._ended)
+            keeping.add_done_callback(self._on_lease_ended)
             try:
                 # Even without the lease we wait for answers to what was sent while we held it.
                 await working
@@ -99,7 +139,7 @@ class Leadership:
             self._leads = False
             await lease.release()
 
-    def _ended(self, keeping: asyncio.Task[None]) -> None:
+    def _on_lease_ended(self, keeping: asyncio.Task[None]) -> None:
         if not keeping.cancelled():
             self.lost = True
-            self.crashed(keeping.exception())
+            self.report_crash(keeping.exception())

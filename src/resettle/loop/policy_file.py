@@ -1,4 +1,7 @@
-"""The policy of a run: a file that may change while it runs, for better or worse."""
+"""The policy file of a component: read at the start, and again before each pass.
+
+A file that becomes invalid while the component runs never replaces the last valid policy.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from resettle.policy.load import load_policy
 from resettle.texts import read_text
 
 
-class Loaded(Struct, frozen=True):
-    """A policy, and the descheduler it makes."""
+class LoadedPolicy(Struct, frozen=True):
+    """A policy, its text, and the descheduler that is assembled from it."""
 
     text: str
     policy: Policy
@@ -26,7 +29,7 @@ class Loaded(Struct, frozen=True):
 
     @property
     def kinds(self) -> frozenset[str]:
-        """All that has to be watched for it."""
+        """The kinds that a descheduler watches for this policy."""
         return frozenset({"Node", "Pod"}) | self.descheduler.reads
 
     @property
@@ -35,12 +38,12 @@ class Loaded(Struct, frozen=True):
         return [profile.name for profile in self.descheduler.profiles]
 
 
-Allowed = Callable[[Loaded], Awaitable[None]]
-"""Raises if we may not do what a policy takes."""
+CheckPolicy = Callable[[LoadedPolicy], Awaitable[None]]
+"""Raises if a component cannot use the policy or lacks a permission that it needs."""
 
 
 class PolicyFile:
-    """Reads the policy, again and again."""
+    """Reads one policy file, again and again."""
 
     def __init__(
         self,
@@ -56,29 +59,34 @@ class PolicyFile:
         self._plugins = plugins
         self._log = log
         self._clock = clock
-        self.taken_at: datetime | None = None
-        """When the policy that is in force was taken."""
+        self._waiting: LoadedPolicy | None = None
+        """A policy that was read ahead and is not in force yet."""
+        self.loaded_at: datetime | None = None
+        """When the policy that is in force was loaded."""
         self.usable = False
-        """Whether the file held a policy that can be used when it was last read."""
+        """Whether the file was valid when it was last read."""
 
-    def read(self) -> Loaded:
-        """The policy as the file has it now; raises if it cannot be used."""
-        return self._made_of(read_text(self._file))
+    def read_ahead(self) -> None:
+        """Read the policy for the start now; raise if it is invalid.
 
-    async def first(self, allowed: Allowed) -> Loaded:
-        """The policy to begin with; raises if it cannot be used."""
-        loaded = self.read()
-        await allowed(loaded)
-        self._taken(loaded)
+        So mistakes are reported before a cluster is looked for, and the file is read once.
+        """
+        self._waiting = self._read()
+
+    async def load(self, check: CheckPolicy) -> LoadedPolicy:
+        """The policy to start with; raises if it is invalid or the check fails."""
+        loaded, self._waiting = self._waiting or self._read(), None
+        await check(loaded)
+        self._put_in_force(loaded)
         return loaded
 
-    async def renewed(self, loaded: Loaded, allowed: Allowed) -> Loaded:
-        """The policy as the file has it now; one that cannot be used changes nothing."""
+    async def reload(self, current: LoadedPolicy, check: CheckPolicy) -> LoadedPolicy:
+        """The policy that the file holds now; the current one if that is invalid."""
         try:
             text = read_text(self._file)
-            later = loaded if text == loaded.text else self._made_of(text)
-            if later is not loaded:
-                await allowed(later)
+            later = current if text == current.text else self._parse(text)
+            if later is not current:
+                await check(later)
         except ResettleError as error:
             self.usable = False
             self._log.only_when_new("policy").error(
@@ -86,22 +94,25 @@ class PolicyFile:
                 file=self._file,
                 reason=_in_a_line(error),
             )
-            return loaded
+            return current
         self.usable = True
         self._log.forget("policy")
-        if later is not loaded:
+        if later is not current:
             self._log.info("policy taken", file=self._file, profiles=later.profiles)
-            self._taken(later)
+            self._put_in_force(later)
         return later
 
-    def _made_of(self, text: str) -> Loaded:
+    def _read(self) -> LoadedPolicy:
+        return self._parse(read_text(self._file))
+
+    def _parse(self, text: str) -> LoadedPolicy:
         policy = load_policy(
             text, name=self._file, plugins=self._plugins, forgiving=self._forgiving
         )
-        return Loaded(text, policy, assembled(policy, self._plugins))
+        return LoadedPolicy(text, policy, assembled(policy, self._plugins))
 
-    def _taken(self, loaded: Loaded) -> None:
-        self.taken_at, self.usable = self._clock.now(), True
+    def _put_in_force(self, loaded: LoadedPolicy) -> None:
+        self.loaded_at, self.usable = self._clock.now(), True
         for warning in loaded.policy.warnings:
             self._log.warning("policy warning", says=warning.in_a_line)
         for caution in loaded.descheduler.cautions:
@@ -109,7 +120,7 @@ class PolicyFile:
 
 
 def _in_a_line(error: ResettleError) -> str:
-    """The error in one line, however many problems it tells of."""
+    """The error in one line, with all of its problems."""
     if not isinstance(error, PolicyError):
         return str(error)
     head, _, _ = str(error).partition("\n")

@@ -1,27 +1,34 @@
-"""How a run is doing at this moment, for whoever asks from outside."""
+"""The state of a component at this moment, and what observers of a run are called with.
+
+Health and metrics read `Status` whenever they are asked for. A `RunObserver` is called while the
+run is at work.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 from msgspec import Struct
 
 from resettle.cycle import Report
-from resettle.evict.ledger import Stage
+from resettle.evict.ledger import Entry, Stage
+from resettle.framework.mover import Outcome
+from resettle.framework.plan import Move
 
 
 class Role(StrEnum):
-    """Which part we play among several copies."""
+    """The role of this copy in leader election."""
 
     ALONE = "alone"
-    """Nobody elects a leader."""
+    """There is no leader election."""
     STANDBY = "standby"
-    """Another leads, or nobody yet."""
+    """Another copy leads, or none does yet."""
     LEADING = "leading"
     LOST = "lost"
-    """We led, and may act no more."""
+    """It led, and may act no more."""
 
 
 class Result(StrEnum):
@@ -33,7 +40,7 @@ class Result(StrEnum):
     CUT_SHORT = "cut-short"
     """Not all of the plan was sent."""
     SKIPPED = "skipped"
-    """There was nothing to go by, or too few nodes."""
+    """The cache was too old, or there were too few nodes."""
     FAILED = "failed"
 
 
@@ -46,26 +53,55 @@ class LastCycle(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """What is so right now. Ages are in seconds by the steady clock."""
+    """The state of a component right now. Ages are in seconds by the steady clock."""
 
     role: Role
     lease_silence: float = 0.0
-    """Time since the API server last told us about the lease."""
+    """Time since the API server last answered a request about the lease."""
     policy_taken_at: datetime | None = None
     policy_usable: bool = False
-    """Whether the policy's file was in order when it was last read."""
+    """Whether the policy file was valid when it was last read."""
     ages: Mapping[str, float] | None = None
-    """How old what is known of each kind is; None while nothing has been listed as a whole."""
+    """How old the cache of each kind is; None until everything has been listed."""
     in_flight: Mapping[Stage, int] = {}
     quiet_for: float = 0.0
-    """Time since the last sign of work: a cycle that began or ended, an answer to an eviction."""
+    """Time since the last sign of work: a pass that began or ended, an answer to an eviction."""
     interval: float = 0.0
     last: LastCycle | None = None
     stopping: bool = False
 
 
+class RunObserver(Protocol):
+    """Called on the event loop, thousands of times in a large cycle: each call must be quick."""
+
+    def moved(self, move: Move, outcome: Outcome) -> None:
+        """A move was sent, or shown in a dry run, with this outcome."""
+
+    def settled(self, entry: Entry, left: bool) -> None:
+        """A move is no longer in flight: the pod has left, or stays."""
+
+    def cycle_ended(self, cycle: LastCycle) -> None:
+        """A cycle has ended, with any result."""
+
+
+class IgnoreRun:
+    """A `RunObserver` that ignores all events."""
+
+    def moved(self, move: Move, outcome: Outcome) -> None:
+        """Do nothing."""
+
+    def settled(self, entry: Entry, left: bool) -> None:
+        """Do nothing."""
+
+    def cycle_ended(self, cycle: LastCycle) -> None:
+        """Do nothing."""
+
+
+IGNORE_RUN = IgnoreRun()
+
+
 def result_of(report: Report) -> Result:
-    """How the cycle ended that this reports of."""
+    """The result of the cycle with this report."""
     if report.plan.skipped:
         return Result.SKIPPED
     if report.cut_short:

@@ -13,11 +13,11 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.load.bands import UNDER, Bands, Scale, banded
+from resettle.load.describe import nearest, tell_bands, told
 from resettle.load.shares import offered, shares
 from resettle.load.usage import BASIC, Requests
 from resettle.model.node import Node
 from resettle.model.pod import Pod
-from resettle.plugins.fullness import nearest, tell_bands, told
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
     NO_DESTINATION,

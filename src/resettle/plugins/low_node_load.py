@@ -18,6 +18,7 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.load.bands import OVER, Bands, banded
+from resettle.load.describe import band_of, nearly, not_over, on_control_plane, tell_bands
 from resettle.load.in_flight import Foreseen, InFlight, still_in_flight
 from resettle.load.measuring import questions, usage_of
 from resettle.load.scope import balanced
@@ -26,7 +27,6 @@ from resettle.load.usage import Usage, measured
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.readings import Question
-from resettle.plugins.fullness import band_of, nearly, not_over, on_control_plane, tell_bands
 from resettle.plugins.hotspots import Hotspots
 from resettle.plugins.load_pools import Args, NodePool
 from resettle.plugins.node_utilization import (

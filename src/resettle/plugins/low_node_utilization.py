@@ -10,14 +10,20 @@ from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, NotProposed, Stopped
 from resettle.framework.view import View
-from resettle.load.bands import OVER, Bands, Scale, banded
+from resettle.load.bands import OVER, Bands
+from resettle.load.describe import (
+    NodeBands,
+    band_of,
+    bands_of,
+    nearly,
+    not_over,
+    on_control_plane,
+    tell_bands,
+)
 from resettle.load.measuring import MetricsUtilization, metrics_problems, questions, usage_of
-from resettle.load.scope import balanced
-from resettle.load.usage import Usage, measured
 from resettle.model.node import Node
 from resettle.model.pod import Pod
 from resettle.model.readings import Question
-from resettle.plugins.fullness import band_of, nearly, not_over, on_control_plane, tell_bands
 from resettle.plugins.node_utilization import (
     ALL_UNDER,
     NO_UNDERUTILIZED,
@@ -103,17 +109,6 @@ def measures(args: Args) -> frozenset[Question]:
     return questions(args.metrics_utilization)
 
 
-def bands_of(args: Args, view: View, usage: Usage) -> Bands:
-    """Nodes that are too empty, nodes that are too full, and the lines that say so."""
-    nodes = balanced(view)
-    scale = Scale(
-        low=args.thresholds,
-        high=args.target_thresholds,
-        from_mean=args.use_deviation_thresholds,
-    )
-    return banded(nodes, measured(usage, nodes, args.thresholds, view), scale)
-
-
 def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
     """Proposes pods of the fullest nodes until these, or the room elsewhere, are within limits."""
     usage = usage_of(args.metrics_utilization, view)
@@ -170,17 +165,9 @@ def _nothing_to_do(args: Args, bands: Bands) -> Stopped | None:
     return None if bands.over else NONE_OVER
 
 
-class Seen:
-    """The bands of all nodes and the figures behind them, for whoever asks about one."""
-
-    def __init__(self, args: Args, view: View) -> None:
-        self.usage = usage_of(args.metrics_utilization, view)
-        self.bands = bands_of(args, view, self.usage)
-
-
 def band(args: Args, view: View, node: Node) -> Band | None:
     """Where the thresholds put a node in scope."""
-    seen = view.prepared(args, Seen)
+    seen = view.prepared(args, NodeBands)
     return band_of(node, seen.bands, seen.usage, "threshold", "target")
 
 
@@ -192,7 +179,7 @@ def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     found = band(args, view, node)
     if found is None:
         return on_control_plane(node)
-    seen = view.prepared(args, Seen)
+    seen = view.prepared(args, NodeBands)
     if found.name != OVER:
         return not_over(found, seen.usage.doubt(node))
     if stop := _nothing_to_do(args, seen.bands):
@@ -206,7 +193,7 @@ def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
     """Nodes that are nearly too full; where none is empty enough, those that nearly are."""
-    seen = view.prepared(args, Seen)
+    seen = view.prepared(args, NodeBands)
     return nearly(seen.bands, seen.usage, "threshold", "target")
 
 

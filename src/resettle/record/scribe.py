@@ -21,7 +21,7 @@ _STILL_WRITING = "the cycle before is still being written"
 
 
 class Scribe:
-    """A witness of cycles; `close` it in the end."""
+    """A `CycleObserver` that records cycles; `close` it in the end."""
 
     def __init__(self, folder: str, bounds: Bounds, log: Log) -> None:
         self._folder = folder

@@ -64,12 +64,12 @@ def _seen(pocket: PocketServer, key: str) -> Pod:
 async def _moved(plugin: Plugin, args: Args, url: str, move: Move, options: Options) -> Outcome:
     # Imported here: nothing of aiohttp is before something is really sent.
     from resettle.cluster.access import Access
-    from resettle.evict.hands import ApiHands
+    from resettle.evict.executor import GatedClient
     from resettle.kube.transport.client import Client
 
     async with Client(Access(server=url)) as client:
         assert plugin.evict is not None
-        mover = plugin.evict(args, ApiHands(client, _always))
+        mover = plugin.evict(args, GatedClient(client, _always))
         return await mover.move(move, options)
 
 

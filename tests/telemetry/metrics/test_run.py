@@ -38,7 +38,7 @@ def play(story: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def metered(metrics: RunMetrics, *given: Any, **more: Any) -> AsyncIterator[Running]:
-    more |= {"witnesses": [metrics.reported], "onlooker": metrics}
+    more |= {"observers": [metrics.reported], "run_observer": metrics}
     async with running(*given, **more) as stage:
         yield stage
 

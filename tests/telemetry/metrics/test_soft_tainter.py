@@ -12,8 +12,8 @@ import pytest
 from resettle.clock import SYSTEM
 from resettle.cluster.access import Access
 from resettle.cluster.lease_settings import LeaseSettings
-from resettle.controllers.soft_taints.task import Mode
-from resettle.controllers.soft_taints.writing import TRIES, Ending
+from resettle.controllers.soft_taints.apply import TRIES, WriteResult
+from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.log import Log
 from resettle.telemetry import Endpoint, EndpointSettings, build_soft_tainter_metrics
 from resettle.telemetry.metrics.catalogue import SHARED, SOFT_TAINTER_CATALOGUE
@@ -40,7 +40,7 @@ def after_one_round(
 
     async def story() -> None:
         worlds = WORLD if objects is None else objects
-        async with tainting(worlds, *given, interval=0, onlooker=metrics, **more) as stage:
+        async with tainting(worlds, *given, interval=0, observer=metrics, **more) as stage:
             await stage.working
             metrics.update(stage.tainter.status())
 
@@ -87,7 +87,7 @@ def test_a_mark_that_is_gone_reads_zero() -> None:
     metrics = SoftTainterMetrics()
 
     async def story() -> None:
-        async with tainting(WORLD, policy(softTaints={"levels": 2}), onlooker=metrics) as stage:
+        async with tainting(WORLD, policy(softTaints={"levels": 2}), observer=metrics) as stage:
             await stage.rounds(1)
             metrics.update(stage.tainter.status())
             assert values(metrics, "marked_nodes")["overutilized-2"] == 1
@@ -130,7 +130,7 @@ def test_a_node_that_others_keep_writing_counts_every_time() -> None:
 
 
 def test_every_ending_of_a_write_is_counted_under_some_name() -> None:
-    assert {*Ending} - {Ending.WRITTEN} <= {*Write}
+    assert {*WriteResult} - {WriteResult.WRITTEN} <= {*Write}
 
 
 # -- rounds --------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_a_round_that_could_not_write_all_is_incomplete_until_one_can() -> None:
     async def story() -> None:
         once = Fault(verbs=("patch",), status=500, times=1)
         server = PocketServer(full("hot", 90), faults=[once])
-        async with tainting([], server=server, onlooker=metrics) as stage:
+        async with tainting([], server=server, observer=metrics) as stage:
             await stage.rounds(1)
             metrics.update(stage.tainter.status())
             assert values(metrics, "last_round_result")["incomplete"] == 1
@@ -177,7 +177,7 @@ def test_a_round_without_a_figure_fails_and_what_was_known_of_nodes_stays() -> N
     document["profiles"][0]["pluginConfig"][0]["args"] = measured
 
     async def story() -> None:
-        async with tainting(WORLD, onlooker=metrics) as stage:
+        async with tainting(WORLD, observer=metrics) as stage:
             await stage.rounds(1)
             stage.write(document)
             await stage.next_round()
@@ -192,7 +192,7 @@ def test_beginning_at_zero_again_forgets_counts_and_not_how_it_stands() -> None:
     metrics = SoftTainterMetrics()
 
     async def story() -> None:
-        async with tainting(WORLD, onlooker=metrics) as stage:
+        async with tainting(WORLD, observer=metrics) as stage:
             await stage.rounds(1)
             metrics.reset()
             metrics.update(stage.tainter.status())
@@ -212,7 +212,7 @@ def test_role_policy_and_cache_have_the_names_that_a_run_has() -> None:
 
     async def story() -> None:
         lease = LeaseSettings(name="turn", namespace="kube-system")
-        async with tainting(WORLD, lease=lease, onlooker=metrics) as stage:
+        async with tainting(WORLD, lease=lease, observer=metrics) as stage:
             await stage.rounds(1)
             stage.write("apiVersion: nonsense")
             await stage.next_round()
@@ -233,8 +233,16 @@ def test_a_run_that_is_gone_is_missed_while_a_tainter_is_there() -> None:
 
 
 def test_every_metric_of_the_catalogue_is_told_with_its_kind_and_its_labels() -> None:
-    text = after_one_round([*full("lost", 90, ready=False), *full("b", 90)]).text()
+    metrics = SoftTainterMetrics()
 
+    async def story() -> None:
+        world = [*full("lost", 90, ready=False), *full("b", 90)]
+        async with tainting(world, observer=metrics) as stage:
+            await stage.rounds(1)
+            metrics.update(stage.tainter.status())
+
+    play(story())
+    text = metrics.text()
     kinds = dict(re.findall(r"^# TYPE (\S+) (\w+)$", text.decode(), re.M))
     told = readings(text)
     ours = {name: kind for name, kind in kinds.items() if not name.startswith("process_")}
@@ -261,7 +269,7 @@ def test_both_are_served_on_one_port(shown: bool) -> None:
         nobody = Access(server="http://127.0.0.1:1")
         settings = EndpointSettings(port=0, address="127.0.0.1", metrics=shown)
         endpoint = Endpoint(settings, nobody, SYSTEM, Log.to([]), build_soft_tainter_metrics)
-        more: dict[str, Any] = {"onlooker": endpoint.metrics} if endpoint.metrics else {}
+        more: dict[str, Any] = {"observer": endpoint.metrics} if endpoint.metrics else {}
         async with tainting(WORLD, **more) as stage, endpoint.open(stage.tainter.status) as port:
             await stage.rounds(1)
             assert (await get(port, "/readyz")).status == 200

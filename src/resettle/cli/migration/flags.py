@@ -13,7 +13,7 @@ from resettle.cli.migration.sheet import Sheet
 from resettle.cli.parser import Parser, is_flag
 from resettle.cli.run_flags import add_flags, settings_of
 from resettle.errors import InputError
-from resettle.loop import Settings
+from resettle.loop import RunSettings
 
 Word = tuple[str, Node]
 _IDLE = {flag.name: flag.reason for flag in IDLE}
@@ -39,7 +39,7 @@ class _Asked(Parser):
         raise InputError(message)
 
 
-def judged(words: Sequence[Word], sheet: Sheet) -> tuple[list[Finding], Settings | None]:
+def judged(words: Sequence[Word], sheet: Sheet) -> tuple[list[Finding], RunSettings | None]:
     """What there is to say of a command line, and the settings it makes if it makes any."""
     parser = _Asked(prog="run", add_help=False)
     add_flags(parser)

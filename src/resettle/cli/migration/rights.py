@@ -8,7 +8,7 @@ from typing import Any
 from resettle.cluster.rights import Right, needed
 from resettle.framework.descheduler import assembled
 from resettle.framework.plugin import Plugin
-from resettle.loop import Settings
+from resettle.loop import RunSettings
 from resettle.policy.document import Policy
 
 _READ = ["get", "watch", "list"]
@@ -36,7 +36,7 @@ PEER_RULES: tuple[dict[str, Any], ...] = (
 def missing(
     policy: Policy,
     plugins: Mapping[str, Plugin],
-    settings: Settings | None,
+    settings: RunSettings | None,
     rules: Sequence[Mapping[str, Any]],
 ) -> list[Right]:
     """The rights that running this takes and that no rule grants."""

@@ -13,7 +13,7 @@ from resettle.cli.migration.inventory import Command, Inventory, Values
 from resettle.cli.migration.policies import Judged
 from resettle.cli.migration.rights import PEER_RULES, missing
 from resettle.framework.plugin import Plugin
-from resettle.loop import Settings
+from resettle.loop import RunSettings
 from resettle.policy.document import Policy
 from resettle.policy.source import child
 
@@ -44,7 +44,7 @@ def judged(inventory: Inventory, plugins: Mapping[str, Plugin], image: str) -> V
     """What to tell about all of it."""
     findings: list[Finding] = []
     found: list[tuple[str, str]] = []
-    settings: Settings | None = None
+    settings: RunSettings | None = None
     written = list(inventory.policies)
     for command in inventory.commands:
         found.append((command.sheet.file, command.title))
@@ -101,7 +101,7 @@ def _beware(one: Values) -> str:
 
 
 def _rights(
-    it: Judged, inventory: Inventory, plugins: Mapping[str, Plugin], settings: Settings | None
+    it: Judged, inventory: Inventory, plugins: Mapping[str, Plugin], settings: RunSettings | None
 ) -> Iterator[Finding]:
     """What the roles lack; what `resettle/v1` reads besides."""
     rules = inventory.rules or PEER_RULES

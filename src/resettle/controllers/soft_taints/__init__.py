@@ -1,5 +1,6 @@
-"""Soft taints on nodes that are too full, so that the scheduler would rather go elsewhere.
+"""Soft taints on nodes that are too full, so that the scheduler prefers other nodes.
 
-A round reads top to bottom: `levels` says how far over its line a node is, `wanted` which taints
-each node should have, `corrections` what is to be written for that, `writing` writes it.
+A round reads top to bottom: `desired` says which taints each node should have, `apply` writes the
+difference, `reconcile` runs one pass of both, `runner` is its place in the runtime. The admission
+policy that limits what the tainter may write is in `admission_policy`.
 """

@@ -13,11 +13,11 @@ from enum import StrEnum
 from msgspec import structs
 
 from resettle import __version__
-from resettle.controllers.soft_taints.scheme import OVER as MARK
-from resettle.controllers.soft_taints.tending import Tended
-from resettle.controllers.soft_taints.writing import Ending, Outcome
+from resettle.controllers.soft_taints.apply import PatchResult, WriteResult
+from resettle.controllers.soft_taints.desired import OVERUTILIZED
+from resettle.controllers.soft_taints.reconcile import ReconcileResult
+from resettle.controllers.soft_taints.runner import LastRound, RoundResult
 from resettle.load.bands import OVER, UNDER, UNKNOWN, WITHIN
-from resettle.loop.rounds import LastRound, RoundResult
 from resettle.loop.status import Status
 from resettle.telemetry.metrics import catalogue
 from resettle.telemetry.metrics.registry import ComponentMetrics
@@ -47,7 +47,7 @@ class SoftTainterMetrics(ComponentMetrics):
     def __init__(self) -> None:
         self._last: LastRound | None = None
         self._bands = Counter[str](dict.fromkeys(BANDS, 0))
-        self._taints = Counter[str]({MARK: 0})
+        self._taints = Counter[str]({OVERUTILIZED: 0})
         self._doubts = Counter[str]()
         super().__init__()
 
@@ -73,20 +73,22 @@ class SoftTainterMetrics(ComponentMetrics):
 
     def round_ended(self, last: LastRound) -> None:
         """Count a round, and what it wrote."""
-        self._last = structs.replace(last, tended=None)  # nodes are counted, not kept
+        self._last = structs.replace(last, reconciled=None)  # nodes are counted, not kept
         self._rounds.labels(last.result).inc()
-        if last.tended is not None:
-            self._count(last.tended)
+        if last.reconciled is not None:
+            self._count(last.reconciled)
 
-    def _count(self, tended: Tended) -> None:
-        for outcome in tended.outcomes:
-            for write in _writes(outcome):
+    def _count(self, reconciled: ReconcileResult) -> None:
+        for written in reconciled.results:
+            for write in _writes(written):
                 self._writes.labels(write).inc()
-        desired = tended.wishes.values()
-        taints = (taint.key.rpartition("/")[2] for node in desired for taint in node.taints)
-        self._bands = _recount(self._bands, (node.band for node in desired if node.band))
+        desired = reconciled.desired.values()
+        taints = (taint.key.rpartition("/")[2] for wanted in desired for taint in wanted.taints)
+        self._bands = _recount(self._bands, (wanted.band for wanted in desired if wanted.band))
         self._taints = _recount(self._taints, taints)
-        self._doubts = _recount(self._doubts, (node.doubt for node in desired if node.doubt))
+        self._doubts = _recount(
+            self._doubts, (wanted.problem for wanted in desired if wanted.problem)
+        )
 
     def update(self, status: Status) -> None:
         """Set the gauges from the status."""
@@ -114,10 +116,10 @@ def _recount(before: Counter[str], values: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def _writes(outcome: Outcome) -> Iterator[Write]:
-    for _ in range(outcome.conflicts):
+def _writes(written: PatchResult) -> Iterator[Write]:
+    for _ in range(written.conflicts):
         yield Write.CONFLICT
-    if outcome.ending is Ending.WRITTEN:
-        yield Write.SET if outcome.patch.added else Write.REMOVED
+    if written.result is WriteResult.WRITTEN:
+        yield Write.SET if written.patch.added else Write.REMOVED
     else:
-        yield Write(outcome.ending)
+        yield Write(written.result)

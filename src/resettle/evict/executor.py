@@ -1,14 +1,15 @@
-"""Carrying out a plan: several requests in flight, none of them without a last look.
+"""Executes a plan: several requests in flight, each pod checked once more right before its request.
 
 A plan is drawn from a snapshot, and the cluster has moved on since. So right before a pod is asked
-to leave, the live cache is asked whether it is still the pod that the plan speaks of. Whatever ends
-our right to act (a lost lease, a stop) ends the carrying out before the next request.
+to leave, the live cache is asked whether it is still the pod that the plan names. When the right to
+act ends (the lease is lost, a stop is requested), no further request is sent.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from resettle.errors import NotNow
@@ -16,6 +17,7 @@ from resettle.evict.events import Recorder
 from resettle.evict.ledger import Ledger
 from resettle.framework.mover import Ending, Moved, Mover, Options, Outcome
 from resettle.framework.plan import Move
+from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
@@ -24,8 +26,29 @@ AT_ONCE = 32
 """Requests in flight."""
 
 
-class Carrier:
-    """Gives moves to the movers of their profiles."""
+class GatedClient:
+    """A client for movers: each request waits for the rate limiter and is checked as it is sent."""
+
+    def __init__(self, client: Client, may_act: Callable[[], None]) -> None:
+        self._client = client
+        self._may_act = may_act
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = "application/json",
+    ) -> Coroutine[Any, Any, Answer]:
+        """The API server's answer; raises what `may_act` raises if we may not act any more."""
+        return self._client.send(
+            method, path, body, content_type=content_type, before=self._may_act
+        )
+
+
+class PlanExecutor:
+    """Gives each move to the mover of its profile."""
 
     def __init__(
         self,
@@ -47,24 +70,21 @@ class Carrier:
         self._ledger = ledger
         self._recorder = recorder
         self._log = log
-        self._heard = moved
+        self._report_move = moved
         self._grace = grace_period_seconds
         self._in_background = in_background
         self._at_once = at_once
 
-    async def carry_out(self, moves: Sequence[Move], snapshot: Snapshot) -> list[Outcome]:
-        """What became of each move, in their order."""
+    async def execute(self, moves: Sequence[Move], snapshot: Snapshot) -> list[Outcome]:
+        """Send each move to its mover; return the outcomes in the order of the moves."""
         outcomes: list[Outcome] = [Outcome(Ending.UNSENT)] * len(moves)
-        turns = _Turns(snapshot)
+        locks = BudgetLocks(snapshot)
         todo = iter(enumerate(moves))
 
         async def work() -> None:
             for index, move in todo:
-                if turn := turns.of(move.pod):
-                    async with turn:
-                        outcomes[index] = await self._carried(move)
-                else:
-                    outcomes[index] = await self._carried(move)
+                async with locks.held(move.pod):
+                    outcomes[index] = await self._execute_move(move)
                 if outcomes[index].ending is Ending.UNSENT:
                     return
 
@@ -74,23 +94,23 @@ class Carrier:
                 group.create_task(work())
         return outcomes
 
-    async def _carried(self, move: Move) -> Outcome:
+    async def _execute_move(self, move: Move) -> Outcome:
         try:
             self._may_act()
-            outcome = self._last_look(move.pod) or _told_by(await self._moved(move))
+            outcome = self._last_check(move.pod) or _checked_outcome(await self._send(move))
         except NotNow as error:
             return Outcome(Ending.UNSENT, str(error))
         except Exception as error:
-            # A mover of somebody else's: what it did before it failed cannot be known.
+            # A mover from a plugin of others: what it did before it failed cannot be known.
             outcome = Outcome(Ending.UNKNOWN, f"the mover failed: {type(error).__name__}: {error}")
-        self._tell(move, outcome)
+        self._log_outcome(move, outcome)
         self._ledger.enter(move, outcome)
         self._recorder.moved(move, outcome)
-        self._heard(move, outcome)
+        self._report_move(move, outcome)
         return outcome
 
-    def _last_look(self, planned: Pod) -> Outcome | None:
-        """Why the pod need not or must not be moved any more."""
+    def _last_check(self, planned: Pod) -> Outcome | None:
+        """The outcome of a pod that need not or must not be moved any more, else None."""
         live = self._look(planned.namespace, planned.name)
         if live is None or live.uid != planned.uid:
             return Outcome(Ending.GONE, "it went away by itself")
@@ -100,7 +120,7 @@ class Carrier:
             return Outcome(Ending.CHANGED, "it is not what it was when the plan was drawn")
         return None
 
-    def _moved(self, move: Move) -> Coroutine[Any, Any, Outcome]:
+    def _send(self, move: Move) -> Coroutine[Any, Any, Outcome]:
         options = Options(
             initiator=move.plugin,
             profile=move.profile,
@@ -110,11 +130,11 @@ class Carrier:
         )
         return self._movers[move.profile].move(move, options)
 
-    def _tell(self, move: Move, outcome: Outcome) -> None:
+    def _log_outcome(self, move: Move, outcome: Outcome) -> None:
         ending = outcome.ending
-        tell = self._log.warning if ending in (Ending.UNKNOWN, Ending.ERROR) else self._log.info
-        tell(
-            _EVENTS.get(ending, str(ending)),
+        write = self._log.warning if ending in (Ending.UNKNOWN, Ending.ERROR) else self._log.info
+        write(
+            EVENTS.get(ending, str(ending)),
             pod=move.pod.key,
             uid=move.pod.uid,
             node=move.pod.node,
@@ -125,14 +145,14 @@ class Carrier:
         )
 
 
-def _told_by(outcome: object) -> Outcome:
-    """What a mover answered, if it is an answer."""
+def _checked_outcome(outcome: object) -> Outcome:
+    """The answer of a mover if it is an outcome, else the outcome `unknown`."""
     if isinstance(outcome, Outcome):
         return outcome
     return Outcome(Ending.UNKNOWN, f"the mover answered {outcome!r}, which is no outcome")
 
 
-_EVENTS = {
+EVENTS = {
     Ending.BACKGROUND: "moving in background",
     Ending.BUDGET: "refused by budget",
     Ending.WEBHOOK: "refused by webhook",
@@ -143,8 +163,8 @@ _EVENTS = {
 }
 
 
-class _Turns:
-    """Pods under one budget are asked one after the other.
+class BudgetLocks:
+    """One lock a disruption budget: pods under the same budget are asked one after the other.
 
     The API server debits a budget by an optimistic write; requests at the same time would make it
     fail and try again, and in the end refuse what it would have granted.
@@ -154,25 +174,15 @@ class _Turns:
         self._snapshot = snapshot
         self._locks: dict[str, asyncio.Lock] = {}
 
-    def of(self, pod: Pod) -> _All | None:
-        """The turn of a pod, as a block; None if it need not wait for one."""
-        budgets = self._snapshot.budgets_of(pod)
-        return _All([self._lock(it.key) for it in budgets]) if budgets else None
+    @asynccontextmanager
+    async def held(self, pod: Pod) -> AsyncIterator[None]:
+        """Hold the locks of all budgets over the pod while the block lasts.
 
-    def _lock(self, key: str) -> asyncio.Lock:
-        return self._locks.setdefault(key, asyncio.Lock())
-
-
-class _All:
-    """Several locks, taken in one order."""
-
-    def __init__(self, locks: Iterable[asyncio.Lock]) -> None:
-        self._locks = list(locks)
-
-    async def __aenter__(self) -> None:
-        for lock in self._locks:
-            await lock.acquire()
-
-    async def __aexit__(self, *_: object) -> None:
-        for lock in self._locks:
-            lock.release()
+        All callers take them in the order of the snapshot, so no two wait for each other. A
+        cancellation between two locks releases those that were taken.
+        """
+        async with AsyncExitStack() as stack:
+            for budget in self._snapshot.budgets_of(pod):
+                lock = self._locks.setdefault(budget.key, asyncio.Lock())
+                await stack.enter_async_context(lock)
+            yield

@@ -1,12 +1,11 @@
-"""The guard: an admission policy that takes back what the right to write nodes grants too much.
+"""An admission policy that limits what the tainter's permission to write nodes lets it change.
 
-Kubernetes grants the writing of a node as a whole. With the guard the tainter's account changes
+Kubernetes grants the writing of a node as a whole. With this policy the tainter's account changes
 nothing of it but taints with one of the prefixes, one of our names, and the effect
-`PreferNoSchedule`. Everybody else is unaffected.
+`PreferNoSchedule`. Other accounts are unaffected.
 
 The prefixes stand in the policy itself. A parameter resource could hold them as well, but where it
-is missing the API server denies before it asks whom the policy is about: no kubelet could write its
-node.
+is missing the API server denies before it looks at the account: no kubelet could write its node.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from resettle.cluster.roles import LABELS, Names
-from resettle.controllers.soft_taints.scheme import EVERYWHERE, NAMES
+from resettle.controllers.soft_taints.desired import ALL_STYLES, NAMES
 from resettle.policy.soft_taints import SoftTaints
 
 Object = dict[str, Any]
@@ -35,17 +34,17 @@ _SAME_SPEC = """\
 oldObject.spec.all(k, k == 'taints'
   || (k in object.spec && object.spec[k] == oldObject.spec[k]))
 && object.spec.all(k, k == 'taints' || k in oldObject.spec)"""
-# Whole lists, in order: none added, removed, swapped or changed, be it only its time.
+# Whole lists, in order: none added, removed, swapped or changed, not even its time.
 _SAME_OTHERS = "variables.othersAfter == variables.othersBefore"
 
 
-def prefixes_of(settings: SoftTaints | None) -> list[str]:
-    """The prefixes that the tainter writes by a policy, and those that it cleans up by any."""
+def taint_prefixes(settings: SoftTaints | None) -> list[str]:
+    """The prefix that the tainter writes by this policy, and those that it cleans up by any."""
     own = [settings.domain] if settings else []
-    return sorted(EVERYWHERE.also(own).prefixes)
+    return sorted(ALL_STYLES.with_prefixes(own).prefixes)
 
 
-def guard(names: Names, prefixes: Iterable[str]) -> list[Object]:
+def admission_policy(names: Names, prefixes: Iterable[str]) -> list[Object]:
     """The admission policy for the account, and the binding that puts it in force."""
     user = f"system:serviceaccount:{names.namespace}:{names.account or names.name}"
     nodes = {
@@ -55,7 +54,7 @@ def guard(names: Names, prefixes: Iterable[str]) -> list[Object]:
         "resources": ["nodes"],
     }
     variables = {
-        "prefixes": _listed(prefixes),
+        "prefixes": _cel_list(prefixes),
         "names": f"'^[^/]+/({NAMES})$'",
         "othersBefore": _OTHERS.format(object="oldObject"),
         "othersAfter": _OTHERS.format(object="object"),
@@ -68,11 +67,11 @@ def guard(names: Names, prefixes: Iterable[str]) -> list[Object]:
         "matchConditions": [
             {"name": "soft-tainter", "expression": f"request.userInfo.username == '{user}'"}
         ],
-        "variables": [{"name": name, "expression": it} for name, it in variables.items()],
+        "variables": [{"name": name, "expression": text} for name, text in variables.items()],
         "validations": [
-            _held(_SAME_METADATA, "may change no metadata of a node"),
-            _held(_SAME_SPEC, "may change nothing of the spec of a node but taints"),
-            _held(_SAME_OTHERS, "may change no taints of a node but its own soft ones"),
+            _validation(_SAME_METADATA, "may change no metadata of a node"),
+            _validation(_SAME_SPEC, "may change nothing of the spec of a node but taints"),
+            _validation(_SAME_OTHERS, "may change no taints of a node but its own soft ones"),
         ],
     }
     binding = {"policyName": names.name, "validationActions": ["Deny"]}
@@ -87,8 +86,8 @@ def _object(kind: str, names: Names, spec: Object) -> Object:
     return {"apiVersion": _API, "kind": kind, "metadata": meta, "spec": spec}
 
 
-def _held(expression: str, otherwise: str) -> Object:
-    """What must hold, and what is said to whoever would break it."""
+def _validation(expression: str, otherwise: str) -> Object:
+    """A condition that must hold, and the message of the request that breaks it."""
     return {
         "expression": expression,
         "messageExpression": f"variables.who + ' {otherwise}'",
@@ -96,5 +95,5 @@ def _held(expression: str, otherwise: str) -> Object:
     }
 
 
-def _listed(words: Iterable[str]) -> str:
+def _cel_list(words: Iterable[str]) -> str:
     return json.dumps(list(words)).replace('"', "'")

@@ -1,19 +1,65 @@
-"""How balancing plugins tell how full a node is, how near to a line, or why nobody knows."""
+"""How full nodes are, in words: the band of a node, how near it is to a line, why it is unknown.
+
+Balancing plugins and the soft tainter share it, so that they agree.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import nsmallest
+from typing import Protocol
 
 from resettle.framework.draft import Draft
 from resettle.framework.survey import surveyed
 from resettle.framework.verdict import Band, NotProposed
-from resettle.load.bands import UNDER, UNKNOWN, Bands
+from resettle.framework.view import View
+from resettle.load.bands import UNDER, UNKNOWN, Bands, Scale, banded
+from resettle.load.measuring import MetricsUtilization, usage_of
+from resettle.load.scope import balanced
 from resettle.load.shares import Shares, Thresholds
-from resettle.load.usage import Doubt, Usage
+from resettle.load.usage import Doubt, Usage, measured
 from resettle.model.node import Node
 
 MOST = 3
+
+
+class BandArgs(Protocol):
+    """The arguments of LowNodeUtilization that put nodes into bands."""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """At or below all of these a node is under."""
+
+    @property
+    def target_thresholds(self) -> Thresholds:
+        """Above any of these a node is over."""
+
+    @property
+    def use_deviation_thresholds(self) -> bool:
+        """Whether both are distances from the mean."""
+
+    @property
+    def metrics_utilization(self) -> MetricsUtilization | None:
+        """Where usage is read from; None for what pods request."""
+
+
+def bands_of(args: BandArgs, view: View, usage: Usage) -> Bands:
+    """Nodes that are too empty, nodes that are too full, and the lines that say so."""
+    nodes = balanced(view)
+    scale = Scale(
+        low=args.thresholds,
+        high=args.target_thresholds,
+        from_mean=args.use_deviation_thresholds,
+    )
+    return banded(nodes, measured(usage, nodes, args.thresholds, view), scale)
+
+
+class NodeBands:
+    """The bands of all nodes and the usage behind them."""
+
+    def __init__(self, args: BandArgs, view: View) -> None:
+        self.usage = usage_of(args.metrics_utilization, view)
+        self.bands = bands_of(args, view, self.usage)
 
 
 def band_of(node: Node, bands: Bands, usage: Usage, low: str, high: str) -> Band | None:
