@@ -45,7 +45,7 @@ format: $(READY)  ## bring the code into shape
 control-plane: $(READY)  ## build a Kubernetes control plane into the cache, once
 	$(BIN)/python -m tools.control_plane.build
 
-e2e: $(READY)  ## the suites that want a real control plane; docs/e2e.md
+e2e: $(READY)  ## the suites that want a real control plane; docs/extend/e2e.md
 	@$(BIN)/python -m tools.control_plane.run $(E2E)
 
 .PHONY: bench bench-large
@@ -66,7 +66,7 @@ rules: $(READY)  ## write the rules of deploy/monitoring anew for a Prometheus o
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url
 .PHONY: plugin-pages
-plugin-pages: $(READY)  ## write anew what docs/plugins says by itself
+plugin-pages: $(READY)  ## write the generated parts of docs/reference/plugins
 	$(BIN)/python -m tools.plugin_pages
 
 lock: $(READY)  ## pin anew from pyproject.toml: what runs, what builds, what tests

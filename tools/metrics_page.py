@@ -1,4 +1,4 @@
-"""Writes `docs/metrics.md` from the catalogues of metrics.
+"""Writes `docs/reference/metrics.md` from the catalogues of metrics.
 
     python -m tools.metrics_page
 
@@ -15,7 +15,7 @@ from resettle.serving.results import LIMITED
 from resettle.serving.tainter_catalogue import GROUPS as OF_THE_TAINTER
 from resettle.serving.tainter_catalogue import SHARED
 
-PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "metrics.md"
 
 VALUES: Mapping[str, Mapping[str, str]] = {
     "`result` of evictions": {
@@ -51,7 +51,7 @@ VALUES: Mapping[str, Mapping[str, str]] = {
         "within": "neither too empty nor too full",
         "over": "too full by at least one resource",
         "unknown": "was not measured, or its figure [cannot be gone by]"
-        "(load-aware.md#when-figures-cannot-be-gone-by)",
+        "(../policy/load-aware.md#when-figures-cannot-be-gone-by)",
     },
     "`threshold_type`": {
         "low": "at or below it a node is under",
@@ -117,7 +117,7 @@ _HEAD = """\
 
 What `resettle run` tells at `/metrics`, and [further down](#rounds-of-the-soft-tainter) what
 `resettle soft-tainter` does: every name, its labels, and what they say. How to scrape them, what to
-look at and what to be woken for stands in [monitoring](monitoring.md).
+look at and what to be woken for stands in [monitoring](../operate/monitoring.md).
 
 Names that begin with `descheduler_` are those of kubernetes-sigs/descheduler v0.36.0, and four of
 OpenShift's build of it, with their labels, buckets and values, so their dashboards and alerts go on
@@ -129,7 +129,7 @@ fewer, for what is known to be refused need not be tried.
 Metrics of ours have no labels that grow with the cluster. `namespace` and `node` of evictions are
 the peer's. Those of single nodes are OpenShift's and there only while a policy has
 LowNodeUtilization: one line for a node, and three more for each resource that has thresholds
-([what that costs](monitoring.md#large-clusters)).
+([what that costs](../operate/monitoring.md#large-clusters)).
 """
 _PROCESS = """\
 ## Of the process

@@ -14,7 +14,7 @@ from tests.deploy.manifests import DEPLOY, KUSTOMIZE, WORKLOADS, documents, pod_
 
 from .page import doc
 
-INSTALL, SECURITY = "install.md", "security.md"
+INSTALL, SECURITY = "operate/install.md", "operate/security.md"
 
 
 def test_every_right_that_is_shipped_has_its_reason() -> None:

@@ -21,7 +21,7 @@ from tests.evict.moves import seen, to_leave
 from .page import doc
 from .reference import DOCS
 
-PAGE = "movers.md"
+PAGE = "operate/movers.md"
 
 
 def blocks(kind: str) -> list[str]:

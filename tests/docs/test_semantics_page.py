@@ -13,7 +13,7 @@ from resettle.policy.habits import HABITS
 
 from .reference import DOCS
 
-PAGE = (DOCS / "semantics.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "policy" / "semantics.md").read_text(encoding="utf-8")
 FLAGS = {
     name: " ".join(body.split())
     for name, body in re.findall(r"^### `(\w+)`\n((?:(?!^##).*\n)*)", PAGE, re.M)

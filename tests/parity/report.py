@@ -1,4 +1,4 @@
-"""Prints how far plans agree with the record, as the table of `docs/parity.md`."""
+"""Prints how far plans agree with the record, as the table of `docs/reference/parity.md`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from resettle.testing.life.kubelet import CRASHES_EVERY, SILENT, TAKES
 from .living import Living
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "life.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "extend" / "test-controllers.md").read_text(encoding="utf-8")
 STORY = (ROOT / "tests" / "cli" / "transcripts" / "demo.txt").read_text(encoding="utf-8")
 
 
@@ -29,7 +29,7 @@ def first_column(heading: str) -> list[str]:
 def test_the_snippet_runs() -> None:
     [snippet] = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
     found: dict[str, Any] = {"__name__": "snippet"}
-    exec(compile(snippet, "docs/life.md", "exec"), found)
+    exec(compile(snippet, "docs/extend/test-controllers.md", "exec"), found)
 
     [test] = [it for name, it in found.items() if name.startswith("test_")]
     test()

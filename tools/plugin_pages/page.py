@@ -20,8 +20,8 @@ from tools.plugin_pages.examples import EXAMPLES
 from tools.plugin_pages.worked import worked
 
 ROOT = Path(__file__).parents[2]
-INDEX = ROOT / "docs" / "plugins.md"
-PAGES = ROOT / "docs" / "plugins"
+INDEX = ROOT / "docs" / "reference" / "plugins.md"
+PAGES = ROOT / "docs" / "reference" / "plugins"
 
 IN_TREE: dict[str, Plugin] = {}
 MODULES: dict[str, str] = {}

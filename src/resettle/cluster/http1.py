@@ -1,7 +1,8 @@
 """HTTP/1.1 as much as an API server speaks it to us: requests to bytes, answers from bytes.
 
 Written by hand because of what it saves: a request costs a fifth of what it costs through a client
-library, and evictions come in thousands (docs/performance.md). Only bytes here, no sockets.
+library, and evictions come in thousands (docs/reference/performance.md). Only bytes here, no
+sockets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every metric there is: name, kind, labels and meaning, as `docs/metrics.md` lists them.
+"""Every metric there is: name, kind, labels and meaning, as `docs/reference/metrics.md` lists them.
 
 Those that begin with `descheduler_` are kubernetes-sigs/descheduler's, to the letter, so that its
 dashboards and alerts go on working, and four of OpenShift's build of it; a `twin` is the name that

@@ -1,4 +1,4 @@
-"""Every metric of the soft tainter, as `docs/metrics.md` lists them.
+"""Every metric of the soft tainter, as `docs/reference/metrics.md` lists them.
 
 What it shares with a run has the name that it has there. Its build has a name of its own, so that
 a run which is gone is missed while a tainter is still scraped.
