@@ -50,8 +50,8 @@ VALUES: Mapping[str, Mapping[str, str]] = {
         "under": "has room, and takes pods",
         "within": "neither too empty nor too full",
         "over": "too full by at least one resource",
-        "unknown": "was not measured, or its figure [cannot be gone by]"
-        "(../policy/load-aware.md#when-figures-cannot-be-gone-by)",
+        "unknown": "was not measured, or its figure [cannot be used]"
+        "(../policy/load-aware.md#when-figures-cannot-be-used)",
     },
     "`threshold_type`": {
         "low": "at or below it a node is under",

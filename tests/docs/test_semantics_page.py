@@ -57,6 +57,6 @@ def test_the_safe_defaults_are_those_of_the_code() -> None:
 
 
 def test_the_taints_of_the_life_cycle_are_those_of_the_code() -> None:
-    listed = re.findall(r"^- `(.+)`$", section("Taints of the life cycle of nodes"), re.M)
+    listed = re.findall(r"^- `(.+)`$", section("Node lifecycle taints"), re.M)
 
     assert sorted(listed) == sorted([*KEYS, *(f"{prefix}…" for prefix in PREFIXES)])

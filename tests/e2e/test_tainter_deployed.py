@@ -175,7 +175,7 @@ def as_the_page_says(site: Site) -> Iterator[None]:
     base = "deploy/kustomize/base"
     site.terminal.does("kubectl", "apply", "-k", base, cwd=clone)
     try:
-        for block in blocks_in(doc("policy/soft-taints.md").section("The guard rail")):
+        for block in blocks_in(doc("policy/soft-taints.md").section("The admission policy")):
             if block.title:
                 (clone / block.title).parent.mkdir()
                 (clone / block.title).write_text(block.body)
