@@ -29,13 +29,13 @@ def blocks(kind: str) -> list[str]:
 
 
 def test_every_outcome_is_explained() -> None:
-    assert doc(PAGE).first_column("What comes of it") >= {str(ending) for ending in Ending}
-    assert len(doc(PAGE).table("What comes of it")) == len(Ending)
+    assert doc(PAGE).first_column("Results") >= {str(ending) for ending in Ending}
+    assert len(doc(PAGE).table("Results")) == len(Ending)
 
 
 def test_the_page_says_which_outcomes_limits_count() -> None:
     counted = {
-        row[0].strip("`"): row[-1].startswith("yes") for row in doc(PAGE).table("What comes of it")
+        row[0].strip("`"): row[-1].startswith("yes") for row in doc(PAGE).table("Results")
     }
 
     assert counted == {str(ending): ending.counts for ending in Ending}
