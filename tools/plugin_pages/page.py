@@ -33,8 +33,8 @@ for _entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
 _KINDS = {
     "Strategies that look at each pod": {"deschedule"},
     "Strategies that compare nodes": {"balance"},
-    "Guards": {"filter", "preevictionfilter"},
-    "Orders": {"presort", "sort"},
+    "Filters": {"filter", "preevictionfilter"},
+    "Sorters": {"presort", "sort"},
     "Movers": {"evict"},
 }
 
