@@ -34,9 +34,7 @@ def test_every_outcome_is_explained() -> None:
 
 
 def test_the_page_says_which_outcomes_limits_count() -> None:
-    counted = {
-        row[0].strip("`"): row[-1].startswith("yes") for row in doc(PAGE).table("Results")
-    }
+    counted = {row[0].strip("`"): row[-1].startswith("yes") for row in doc(PAGE).table("Results")}
 
     assert counted == {str(ending): ending.counts for ending in Ending}
 

@@ -14,7 +14,7 @@ def share(agreed: int, cases: int) -> str:
 
 
 def main() -> None:
-    columns = ("file", "agree", "agree, of those where the peer evicted", "one choice in all runs")
+    columns = ("file", "agree", "agree, of those where upstream evicted", "one choice in all runs")
     print(f"| {' | '.join(columns)} | same set |")
     print("|---|---|---|---|---|")
     total = [0] * 7
