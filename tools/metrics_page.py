@@ -118,16 +118,16 @@ _HEAD = """\
 
 <!-- Written by `python -m tools.metrics_page`; edit src/resettle/serving/catalogue.py instead. -->
 
-The metrics of `resettle run` at `/metrics`, and [further down](#rounds-of-the-soft-tainter) those of
-`resettle soft-tainter`: every name, its labels, and what they mean. How to scrape them, what to
+The metrics of `resettle run` at `/metrics`, and [further down](#rounds-of-the-soft-tainter) those
+of `resettle soft-tainter`: every name, its labels, and what they mean. How to scrape them, what to
 look at and what to alert on is described in [monitoring](../operate/monitoring.md).
 
-Names that begin with `descheduler_` are those of upstream (kubernetes-sigs/descheduler v0.36.0), and
-four of OpenShift's build of it, with their labels, buckets and values, so their dashboards and alerts
-go on working. They differ from upstream's in four points: `descheduler_build_info` is 1 as it should
-be; a pod that a plan refuses because of a disruption budget is not requested at all, and so is no
-`error`; a pod that had left by itself is none either; and attempts that a limit refuses may be
-fewer, because what is known to be refused is not tried.
+Names that begin with `descheduler_` are those of upstream (kubernetes-sigs/descheduler v0.36.0),
+and four of OpenShift's build of it, with their labels, buckets and values, so their dashboards and
+alerts go on working. They differ from upstream's in four points: `descheduler_build_info` is 1 as
+it should be; a pod that a plan refuses because of a disruption budget is not requested at all, and
+so is no `error`; a pod that had left by itself is none either; and attempts that a limit refuses
+may be fewer, because what is known to be refused is not tried.
 
 Metrics of ours have no labels that grow with the cluster. `namespace` and `node` of evictions are
 upstream's. Those of single nodes are OpenShift's and exist only while a policy has
@@ -166,8 +166,8 @@ def _table(title: str, meters: tuple[Meter, ...]) -> Iterator[str]:
 def _shared() -> str:
     names = [f"`{it.name}`" for it in SHARED]
     return (
-        "Role, policy and cache have the names that they have in a run, and are distinguished by the\n"
-        f"job:\n{', '.join(names[:-1])} and\n{names[-1]}.\n"
+        "Role, policy and cache have the names that they have in a run, and are distinguished by\n"
+        f"the job:\n{', '.join(names[:-1])} and\n{names[-1]}.\n"
     )
 
 
