@@ -1,4 +1,4 @@
-# The image of resettle: an interpreter, hashed requirements, byte code, and nobody special.
+# The image of resettle: an interpreter, hashed requirements, byte code, and an unprivileged user.
 #
 #     docker build -t resettle:0.1.0 .
 
@@ -15,7 +15,7 @@ LABEL org.opencontainers.image.title="resettle" \
       org.opencontainers.image.licenses="Apache-2.0"
 RUN python -m pip uninstall --yes pip
 COPY --from=build /install /usr/local
-# Manifests of kubernetes-sigs/descheduler call it so.
+# Manifests of kubernetes-sigs/descheduler use this name.
 RUN ln -s /usr/local/bin/descheduler /bin/descheduler && /bin/descheduler version
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 WORKDIR /

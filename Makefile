@@ -1,4 +1,4 @@
-# Every target does its whole set-up; `make test` and `make demo` are all a newcomer needs.
+# Every target does its whole set-up; a newcomer needs only `make test` and `make demo`.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test check lint types layers format lock clean help
 
-help:  ## what there is to make
+help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 $(READY): requirements-dev.txt pyproject.toml
@@ -18,14 +18,14 @@ $(READY): requirements-dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-demo: $(READY)  ## a story on a small cluster in the same process, evictions included
+demo: $(READY)  ## show evictions on a small cluster in the same process
 	@$(BIN)/resettle demo $(DEMO)
 
 test: $(READY)  ## lint, types, layers and all tests
 	@$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest
 
-check: lint types layers  ## everything but the tests
+check: lint types layers  ## everything except the tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -37,7 +37,7 @@ types: $(READY)
 layers: $(READY)
 	$(BIN)/lint-imports
 
-format: $(READY)  ## bring the code into shape
+format: $(READY)  ## format the code
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
@@ -45,34 +45,34 @@ format: $(READY)  ## bring the code into shape
 control-plane: $(READY)  ## build a Kubernetes control plane into the cache, once
 	$(BIN)/python -m tools.control_plane.build
 
-e2e: $(READY)  ## the suites that want a real control plane; docs/e2e.md
+e2e: $(READY)  ## the suites that need a real control plane; docs/extend/e2e.md
 	@$(BIN)/python -m tools.control_plane.run $(E2E)
 
 .PHONY: bench bench-large
-bench: $(READY)  ## measure beside the peer at 100 and 1,000 nodes, in minutes
+bench: $(READY)  ## measure beside upstream (kubernetes-sigs/descheduler) at 100 and 1,000 nodes, in minutes
 	$(BIN)/python -m bench.run --nodes 100 1000 --repeat 3 $(BENCH)
 
-bench-large: $(READY)  ## the same at 5,000 nodes: half an hour and 10 GiB
+bench-large: $(READY)  ## measure at 5,000 nodes: half an hour and 10 GiB
 	$(BIN)/python -m bench.run --nodes 5000 $(BENCH)
 
 .PHONY: roles
-roles: $(READY)  ## print the roles of deploy/ anew
+roles: $(READY)  ## write the roles of deploy/
 	$(BIN)/python -m tools.shipped_roles
 
 .PHONY: rules
-rules: $(READY)  ## write the rules of deploy/monitoring anew for a Prometheus operator
+rules: $(READY)  ## write the rules of deploy/monitoring for the Prometheus operator
 	$(BIN)/python -m tools.operator_rules
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-index-url
 .PHONY: plugin-pages
-plugin-pages: $(READY)  ## write anew what docs/plugins says by itself
+plugin-pages: $(READY)  ## write the generated parts of docs/reference/plugins
 	$(BIN)/python -m tools.plugin_pages
 
-lock: $(READY)  ## pin anew from pyproject.toml: what runs, what builds, what tests
+lock: $(READY)  ## pin dependencies from pyproject.toml: to run, to build, to test
 	$(LOCK) --extra otel pyproject.toml --output-file requirements.txt
 	$(LOCK) --group build --output-file requirements-build.txt
 	$(LOCK) --group dev pyproject.toml --output-file requirements-dev.txt
 
-clean:  ## remove what was made here
+clean:  ## remove everything that make created
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .hypothesis

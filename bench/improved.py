@@ -45,7 +45,7 @@ def main(words: Sequence[str] | None = None) -> int:
     text = f"{text}\n\n{setting(None)}\n\n- {datetime.now(UTC).date()}, `{command}`"
     print(text)
     if chosen.write:
-        page = DOCS / "performance.md"
+        page = DOCS / "reference" / "performance.md"
         page.write_text(within_markers(page.read_text(), "improved", text))
     return 0
 

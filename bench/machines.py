@@ -29,7 +29,10 @@ from resettle.testing import World
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "load-aware-vms"
-PAGE, PICTURE = ROOT / "docs" / "rebalancing-vms.md", ROOT / "docs" / "rebalance.svg"
+PAGE, PICTURE = (
+    ROOT / "docs" / "policy" / "rebalancing-vms.md",
+    ROOT / "docs" / "policy" / "rebalance.svg",
+)
 SEEDS = 20
 CYCLES = 65
 """Fifteen to settle in, and fifty to stay still."""

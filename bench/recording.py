@@ -62,7 +62,7 @@ def main(words: Sequence[str] | None = None) -> int:
     text = f"{table(head, rows, 1)}\n\n{setting(None)}\n\n- {when}, `{command}`"
     print(text)
     if chosen.write:
-        page = DOCS / "record.md"
+        page = DOCS / "operate" / "record.md"
         page.write_text(within_markers(page.read_text(), "recording", text))
     return 0
 

@@ -93,7 +93,7 @@ def main(words: Sequence[str] | None = None) -> int:
         book = Book(HERE / "figures.json")
         book.add(section, now)
         book.save()
-        book.fill(DOCS / "performance.md", DOCS / "growth.svg")
+        book.fill(DOCS / "reference" / "performance.md", DOCS / "reference" / "growth.svg")
     return 0
 
 

@@ -160,7 +160,7 @@ def main(words: Sequence[str] | None = None) -> int:
     text = f"{text}\n\n{setting(None)}\n\n- {when}, `{command}`"
     print(text)
     if chosen.write:
-        page = DOCS / "performance.md"
+        page = DOCS / "reference" / "performance.md"
         page.write_text(within_markers(page.read_text(), "watching", text))
     return 0
 

@@ -177,7 +177,7 @@ def loads_text(fleet: Iterable[Machine]) -> str:
     """What each machine wants."""
     wants = "\n".join(f"  {it.key}: {it.wants}" for it in fleet)
     return (
-        "# How many cores each virtual machine wants, wherever it runs; written by build.py.\n"
+        "# How many cores each virtual machine demands, wherever it runs; written by build.py.\n"
         f"queries:\n  Pressure: {QUERY}\npods:\n{wants}\n"
     )
 

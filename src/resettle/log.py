@@ -4,7 +4,8 @@
     log.info("evicted", pod=pod.key, node=pod.node, reason=verdict.reason)
 
 An event is a constant; what varies are its facts, and a fact that is None is left out. Writing
-never fails: a daemon whose reader has gone goes on with its work. `docs/logs.md` lists every event.
+never fails: a daemon whose reader has gone goes on with its work. `docs/reference/logs.md` lists
+every event.
 """
 
 from __future__ import annotations

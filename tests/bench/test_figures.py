@@ -50,7 +50,7 @@ def test_cases_are_sorted_by_size_whatever_was_measured_first() -> None:
 
 def test_the_page_gets_every_table_and_the_plot(tmp_path: Path) -> None:
     page, plot = tmp_path / "page.md", tmp_path / "growth.svg"
-    page.write_text((ROOT / "docs" / "performance.md").read_text())
+    page.write_text((ROOT / "docs" / "reference" / "performance.md").read_text())
     book = Book(tmp_path / "figures.json")
     cases = [case(100, 0.3), case(1000, 1.0), case(10_000, 10.0)]
     for name in TABLES:
@@ -68,17 +68,17 @@ def test_the_page_gets_every_table_and_the_plot(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [made.__name__ for tables in TABLES.values() for made in tables])
 def test_the_page_about_performance_has_room_for_each_table(name: str) -> None:
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "reference" / "performance.md").read_text()
 
     assert page.count(f"<!-- bench:{name} -->") == page.count(f"<!-- /bench:{name} -->") == 1
 
 
 def test_the_page_shows_the_figures_that_are_kept(tmp_path: Path) -> None:
     page, plot = tmp_path / "page.md", tmp_path / "growth.svg"
-    shown = (ROOT / "docs" / "performance.md").read_text()
+    shown = (ROOT / "docs" / "reference" / "performance.md").read_text()
     page.write_text(shown)
 
     Book(ROOT / "bench" / "figures.json").fill(page, plot)
 
     assert page.read_text() == shown
-    assert plot.read_text() == (ROOT / "docs" / "growth.svg").read_text()
+    assert plot.read_text() == (ROOT / "docs" / "reference" / "growth.svg").read_text()

@@ -59,7 +59,7 @@ def test_what_is_missing_is_told_with_the_rules_that_grant_it(tmp_path: Path) ->
     table = NEEDED.replace("yes      watch   poddis", "NO       watch   poddis")
     table = table.replace("yes      create  pods/", "NO       create  pods/")
     assert done == (1, table + MISSING, "")
-    assert table + MISSING in (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
+    assert table + MISSING in (ROOT / "docs" / "operate" / "access.md").read_text(encoding="utf-8")
 
 
 def test_rights_to_a_lease_are_asked_for_in_its_namespace(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_manifest_is_printed_as_its_page_shows_it(tmp_path: Path) -> None:
     done = resettle("rbac", "--policy", "-", cwd=tmp_path, stdin=LIFETIME.encode())
 
     assert done == (0, PRINTED, "")
-    assert PRINTED in (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
+    assert PRINTED in (ROOT / "docs" / "operate" / "access.md").read_text(encoding="utf-8")
 
 
 def test_a_program_gets_the_same_objects_as_one_list(tmp_path: Path) -> None:

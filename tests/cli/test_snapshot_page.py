@@ -17,7 +17,7 @@ def test_every_flag_is_explained_on_the_page() -> None:
     assert isinstance(commands.choices, dict)
     flags = commands.choices["snapshot"]._actions
 
-    explained = doc("snapshot.md").first_column("What goes in")
+    explained = doc("operate/snapshots.md").first_column("What goes in")
     assert {it.option_strings[0] for it in flags} - {"-h"} == {
         it for it in explained if it.startswith("-") and it != "-"
     }

@@ -1,4 +1,4 @@
-"""The checks of this suite in words, as `docs/testing.md` lists them.
+"""The checks of this suite in words, as `docs/extend/testing.md` lists them.
 
 python -m tests.conformance.checks
 """

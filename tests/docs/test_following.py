@@ -12,11 +12,11 @@ from .page import ROOT, Page, Shown, pages
 from .reader import follow, like, sitting_down
 
 ELSEWHERE = {
-    "docs/load-aware.md": "tests/docs/test_load_aware_page.py",
-    "docs/rebalancing-vms.md": "tests/docs/test_rebalancing_vms_page.py",
-    "docs/install.md": "tests/e2e/test_install_page.py",
-    "docs/write-a-plugin.md": "tests/examples/test_tutorial.py",
-    "docs/life.md": "tests/testing/test_life_page.py",
+    "docs/policy/load-aware.md": "tests/docs/test_load_aware_page.py",
+    "docs/policy/rebalancing-vms.md": "tests/docs/test_rebalancing_vms_page.py",
+    "docs/operate/install.md": "tests/e2e/test_install_page.py",
+    "docs/extend/write-a-plugin.md": "tests/examples/test_tutorial.py",
+    "docs/extend/test-controllers.md": "tests/testing/test_life_page.py",
     "examples/moving-day/README.md": "tests/examples/test_out_of_tree.py",
     "examples/please-leave/README.md": "tests/examples/test_out_of_tree_mover.py",
 }
@@ -26,21 +26,21 @@ NEEDS: Counter[tuple[str, str]] = Counter(
     {
         ("README.md", "Python 3.11 or newer, and kubectl for the third line"): 1,
         (
-            "docs/getting-started.md",
+            "docs/start/getting-started.md",
             "a clone of this repository, Python 3.11 or newer, and make",
         ): 1,
-        ("docs/monitoring.md", "a run at work on this machine"): 1,
+        ("docs/operate/monitoring.md", "a run at work on this machine"): 1,
         (
-            "docs/monitoring.md",
+            "docs/operate/monitoring.md",
             "kubectl, and a cluster with Grafana and the Prometheus Operator",
         ): 1,
-        ("docs/movers.md", "kubectl, and a run that has just evicted pods"): 1,
-        ("docs/plans.md", "kubectl"): 1,
-        ("docs/rebalancing-vms.md", "kubectl, and a clone of this repository"): 1,
-        ("docs/run.md", "kubectl, and a run at work on this machine"): 1,
-        ("docs/soft-taints.md", "kubectl, and a clone of this repository"): 2,
-        ("docs/testing.md", "kubectl, and such a server with its kubeconfig in `config`"): 1,
-        ("docs/troubleshooting.md", "kubectl"): 1,
+        ("docs/operate/movers.md", "kubectl, and a run that has just evicted pods"): 1,
+        ("docs/start/plans.md", "kubectl"): 1,
+        ("docs/policy/rebalancing-vms.md", "kubectl, and a clone of this repository"): 1,
+        ("docs/operate/run.md", "kubectl, and a run at work on this machine"): 1,
+        ("docs/policy/soft-taints.md", "kubectl, and a clone of this repository"): 2,
+        ("docs/extend/testing.md", "kubectl, and such a server with its kubeconfig in `config`"): 1,
+        ("docs/operate/troubleshooting.md", "kubectl"): 1,
     }
 )
 """What is not run here, by page and by what it takes. Let it grow only for a good reason."""

@@ -14,7 +14,7 @@ from tests.deploy.manifests import DEPLOY, KUSTOMIZE, WORKLOADS, documents, pod_
 
 from .page import doc
 
-INSTALL, SECURITY = "install.md", "security.md"
+INSTALL, SECURITY = "operate/install.md", "operate/security.md"
 
 
 def test_every_right_that_is_shipped_has_its_reason() -> None:
@@ -51,7 +51,7 @@ def test_the_figures_are_those_of_the_manifests() -> None:
     spec = pod_of(WORKLOADS["deployment"])["spec"]
     (container,) = spec["containers"]
     asked, most = container["resources"]["requests"], container["resources"]["limits"]
-    told = [row[0] for row in doc(INSTALL).table("What stands where, and why")]
+    told = [row[0] for row in doc(INSTALL).table("Settings of the manifests, and why")]
 
     assert (
         f"{asked['cpu']} of cpu and {asked['memory']} requested, {most['memory']} at most" in told

@@ -20,7 +20,7 @@ def test_links_lead_somewhere(page: Page) -> None:
 
 def test_every_page_of_the_docs_is_in_their_list() -> None:
     listed = {path for path, _ in doc("README.md").links}
-    plugins = {path for path, _ in doc("plugins.md").links}
+    plugins = {path for path, _ in doc("reference/plugins.md").links}
 
     assert {*DOCS.rglob("*.md")} - {DOCS / "README.md"} <= listed | plugins
 

@@ -9,7 +9,7 @@ from resettle.framework import default_registry, load_policy
 from .reference import DOCS, ROOT
 from .shown import commands, printed
 
-PAGE = (DOCS / "load-aware.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "policy" / "load-aware.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "load-aware"
 SHOWN = commands(PAGE)
 

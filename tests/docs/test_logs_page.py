@@ -1,4 +1,4 @@
-"""docs/logs.md lists every event that the source tells, with its level and its facts."""
+"""docs/reference/logs.md lists every event that the source tells, with its level and its facts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .reference import DOCS, ROOT
 
 LEVELS = ("debug", "detail", "info", "warning", "error")
 LEDGER = (ROOT / "src/resettle/evict/ledger.py").read_text(encoding="utf-8")
-PAGE = (DOCS / "logs.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "reference" / "logs.md").read_text(encoding="utf-8")
 
 # Where the event is not written out at the call: who tells, and what it may be.
 INDIRECT = {

@@ -53,16 +53,16 @@ def test_every_metric_that_is_exposed_is_on_the_page() -> None:
 
 
 def test_every_alert_has_a_section_that_says_what_to_do() -> None:
-    sections = doc("monitoring.md").anchors
+    sections = doc("operate/monitoring.md").anchors
 
     for alert in alerts():
         place, _, anchor = alert["annotations"]["runbook"].partition("#")
-        assert place == "docs/monitoring.md"
+        assert place == "docs/operate/monitoring.md"
         assert anchor in sections
 
 
 def test_every_check_of_health_is_explained() -> None:
-    assert doc("monitoring.md").first_column("Health") == {*ALIVE, *READY}
+    assert doc("operate/monitoring.md").first_column("Health") == {*ALIVE, *READY}
 
 
 @pytest.mark.parametrize("command", ["run", "soft-tainter"])
@@ -73,16 +73,16 @@ def test_every_flag_of_serving_is_explained(command: str) -> None:
     serving |= {"secure-port", "bind-address", "cert-dir", "disable-metrics", "protect-metrics"}
 
     assert serving <= flags
-    assert {f"--{it}" for it in serving} == doc("monitoring.md").first_column("Flags")
+    assert {f"--{it}" for it in serving} == doc("operate/monitoring.md").first_column("Flags")
 
 
 def test_every_file_that_is_shipped_is_named() -> None:
     shipped = {file.name for file in MONITORING.iterdir()}
 
-    assert doc("monitoring.md").first_column("What is shipped") == shipped
+    assert doc("operate/monitoring.md").first_column("What is shipped") == shipped
 
 
 def test_the_alerts_are_listed() -> None:
-    told = {row[0].strip("`") for row in doc("monitoring.md").table("Alerts")}
+    told = {row[0].strip("`") for row in doc("operate/monitoring.md").table("Alerts")}
 
     assert told == {alert["alert"] for alert in alerts()}

@@ -21,7 +21,7 @@ from tests.evict.moves import seen, to_leave
 from .page import doc
 from .reference import DOCS
 
-PAGE = "movers.md"
+PAGE = "operate/movers.md"
 
 
 def blocks(kind: str) -> list[str]:
@@ -29,14 +29,12 @@ def blocks(kind: str) -> list[str]:
 
 
 def test_every_outcome_is_explained() -> None:
-    assert doc(PAGE).first_column("What comes of it") >= {str(ending) for ending in Ending}
-    assert len(doc(PAGE).table("What comes of it")) == len(Ending)
+    assert doc(PAGE).first_column("Results") >= {str(ending) for ending in Ending}
+    assert len(doc(PAGE).table("Results")) == len(Ending)
 
 
 def test_the_page_says_which_outcomes_limits_count() -> None:
-    counted = {
-        row[0].strip("`"): row[-1].startswith("yes") for row in doc(PAGE).table("What comes of it")
-    }
+    counted = {row[0].strip("`"): row[-1].startswith("yes") for row in doc(PAGE).table("Results")}
 
     assert counted == {str(ending): ending.counts for ending in Ending}
 

@@ -62,14 +62,14 @@ def test_every_code_in_the_source_is_listed_and_every_listed_one_is_used(
 def test_the_page_of_codes_lists_each_with_what_helps(
     heading: str, listed: dict[str, Meaning]
 ) -> None:
-    helps = {row[0].strip("`"): row[-1] for row in doc("codes.md").table(heading)}
+    helps = {row[0].strip("`"): row[-1] for row in doc("reference/codes.md").table(heading)}
 
     assert helps == {code: meaning.helps for code, meaning in listed.items()}
     assert list(helps) == sorted(helps)
 
 
 def test_every_refusal_leads_somewhere() -> None:
-    assert doc("troubleshooting.md").first_column("By code") == set(REFUSED)
+    assert doc("operate/troubleshooting.md").first_column("By code") == set(REFUSED)
 
 
 # -- the plan as JSON, and the command line ------------------------------------------------------
@@ -107,7 +107,7 @@ def paths(value: Any, prefix: str = "") -> Iterator[str]:
 def test_every_key_of_a_plan_is_explained(world: Any, args: dict[str, Any]) -> None:
     drawn = plan(IN_TREE["PodLifeTime"], world, **args).plan
     document = json.loads(json.dumps(plan_document(drawn)))
-    explained = doc("plans.md").first_column("For programs")
+    explained = doc("start/plans.md").first_column("For programs")
 
     found = {
         path for path in paths(document) if not any(p.startswith(path + ".") for p in explained)
@@ -118,7 +118,9 @@ def test_every_key_of_a_plan_is_explained(world: Any, args: dict[str, Any]) -> N
 @pytest.mark.parametrize("subject", ["pod", "moving-pod", "node", "cycle"])
 def test_every_key_of_an_answer_is_explained(subject: str) -> None:
     kept = ROOT / "tests" / "cli" / "transcripts" / f"explain-{subject}.json"
-    explained = doc("explain.md").first_column(f"Keys about a {subject.removeprefix('moving-')}")
+    explained = doc("start/explain.md").first_column(
+        f"Keys about a {subject.removeprefix('moving-')}"
+    )
 
     found = {
         path
@@ -133,11 +135,13 @@ def test_every_key_of_an_answer_is_explained(subject: str) -> None:
 @pytest.mark.parametrize(
     ("command", "page", "heading"),
     [
-        pytest.param(["plan"], "plans.md", "What goes in", id="plan"),
-        pytest.param(["simulate"], "simulate.md", "What goes in", id="simulate"),
-        pytest.param(["snapshot"], "snapshot.md", "What goes in", id="snapshot"),
+        pytest.param(["plan"], "start/plans.md", "What goes in", id="plan"),
+        pytest.param(["simulate"], "start/simulate.md", "What goes in", id="simulate"),
+        pytest.param(["snapshot"], "operate/snapshots.md", "What goes in", id="snapshot"),
         *(
-            pytest.param(["explain", what], "explain.md", "What goes in", id=f"explain {what}")
+            pytest.param(
+                ["explain", what], "start/explain.md", "What goes in", id=f"explain {what}"
+            )
             for what in ("pod", "node", "cycle")
         ),
     ],
@@ -159,7 +163,7 @@ def test_every_flag_of_a_command_is_explained(command: list[str], page: str, hea
 def test_the_account_of_the_time_has_the_lines_that_the_page_shows(tmp_path: Path) -> None:
     ((command, account),) = re.findall(
         r"^```text\n\$ resettle (.+ --profile-cycle) > plan.txt\n(.*?)^```$",
-        doc("plans.md").text,
+        doc("start/plans.md").text,
         re.M | re.S,
     )
 
@@ -179,7 +183,7 @@ def test_the_account_of_the_time_has_the_lines_that_the_page_shows(tmp_path: Pat
 
 
 def test_the_role_on_the_page_may_list_what_resettle_lists_and_no_more() -> None:
-    (role,) = (body for title, body in doc("plans.md").files.items() if "reader" in title)
+    (role,) = (body for title, body in doc("start/plans.md").files.items() if "reader" in title)
     granted = {
         (group, resource, verb)
         for rule in yaml.safe_load(role)["rules"]

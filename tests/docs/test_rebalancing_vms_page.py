@@ -1,4 +1,4 @@
-"""docs/rebalancing-vms.md shows what the commands print, the policy as it is, and true figures."""
+"""policy/rebalancing-vms.md shows what the commands print, the policy as it is, true figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .page import doc
 from .reference import DOCS, ROOT
 from .shown import commands, printed
 
-NAME = "rebalancing-vms.md"
+NAME = "policy/rebalancing-vms.md"
 PAGE = (DOCS / NAME).read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "load-aware-vms"
 SHOWN = commands(PAGE)

@@ -13,7 +13,7 @@ from resettle.policy.habits import HABITS
 
 from .reference import DOCS
 
-PAGE = (DOCS / "semantics.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "policy" / "semantics.md").read_text(encoding="utf-8")
 FLAGS = {
     name: " ".join(body.split())
     for name, body in re.findall(r"^### `(\w+)`\n((?:(?!^##).*\n)*)", PAGE, re.M)
@@ -57,6 +57,6 @@ def test_the_safe_defaults_are_those_of_the_code() -> None:
 
 
 def test_the_taints_of_the_life_cycle_are_those_of_the_code() -> None:
-    listed = re.findall(r"^- `(.+)`$", section("Taints of the life cycle of nodes"), re.M)
+    listed = re.findall(r"^- `(.+)`$", section("Node lifecycle taints"), re.M)
 
     assert sorted(listed) == sorted([*KEYS, *(f"{prefix}…" for prefix in PREFIXES)])

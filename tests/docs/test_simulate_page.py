@@ -48,7 +48,7 @@ def holds_more(path: str, found: set[str]) -> bool:
 
 
 def test_every_key_for_programs_is_explained_and_every_explained_one_is_there() -> None:
-    explained = doc("simulate.md").first_column("For programs")
+    explained = doc("start/simulate.md").first_column("For programs")
     found = {path for path in paths(document()) if ".troubles." not in path}
     leaves = {path for path in found if not holds_more(path, found)}
 
@@ -59,24 +59,24 @@ def test_every_key_of_a_scenario_is_explained() -> None:
     shapes = (ScenarioDocument, EventDocument)
     keys = {field.encode_name for shape in shapes for field in structs.fields(shape)}
 
-    assert doc("simulate.md").first_column("A scenario") >= keys
+    assert doc("start/simulate.md").first_column("A scenario") >= keys
 
 
 def test_every_key_of_a_file_of_loads_is_explained() -> None:
     queries = {f"queries.{field.encode_name}" for field in structs.fields(Queries)}
     keys = {field.encode_name for field in structs.fields(LoadsDocument)} - {"queries"}
 
-    assert doc("simulate.md").first_column("Loads") == queries | keys
+    assert doc("start/simulate.md").first_column("Loads") == queries | keys
 
 
 def test_the_page_shows_the_bundled_scenario() -> None:
-    (shown,) = doc("simulate.md").files.values()
+    (shown,) = doc("start/simulate.md").files.values()
 
     assert shown == (ROOT / "examples" / "lopsided" / "scenario.yaml").read_text(encoding="utf-8")
 
 
 def test_each_kind_of_trouble_is_named() -> None:
-    page = doc("simulate.md").text
+    page = doc("start/simulate.md").text
     kinds = ("node affinity", "taints", "anti-affinity", "pod affinity", "spread", "pending")
 
     assert [kind for kind in kinds if f"`{kind}`" not in page] == []

@@ -1,4 +1,4 @@
-"""docs/soft-taints.md keeps its word: keys, flags, taints, levels and the example."""
+"""docs/policy/soft-taints.md keeps its word: keys, flags, taints, levels and the example."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.deploy.values import CHART, read
 from .page import doc
 from .reference import DOCS, ROOT
 
-PAGE = "soft-taints.md"
+PAGE = "policy/soft-taints.md"
 TEXT = (DOCS / PAGE).read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "soft-taints" / "policy.yaml"
 

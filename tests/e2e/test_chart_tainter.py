@@ -283,7 +283,7 @@ def _prefixes(made: list[Object]) -> list[str]:
         pytest.param("--set softTainter.interval=often", "softTainter/interval", id="no time"),
         pytest.param(
             "--kube-version 1.29.0",
-            "the guard of the soft tainter takes Kubernetes 1.30",
+            "the admission policy of the soft tainter needs Kubernetes 1.30",
             id="a cluster that has no such admission",
         ),
     ],

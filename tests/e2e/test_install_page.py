@@ -37,7 +37,7 @@ NOT_TAKEN = "policy not taken; the last good one stays in force"
 
 
 class Page:
-    """`docs/install.md`, followed in a folder with a copy of what it speaks of."""
+    """`docs/operate/install.md`, followed in a folder with a copy of what it speaks of."""
 
     def __init__(self, terminal: Terminal, folder: Path, chosen: Policy) -> None:
         self.terminal, self.folder = terminal, folder
@@ -52,7 +52,7 @@ class Page:
 
     def follow(self, heading: str, *, block: int | None = None) -> None:
         """Does what a section says, or one block of it."""
-        found = blocks_in(doc("install.md").section(heading))
+        found = blocks_in(doc("operate/install.md").section(heading))
         blocks = [it for it in found if it.kind == "console" or it.title]
         for it in blocks if block is None else [blocks[block]]:
             for command, printed in it.commands:
@@ -224,7 +224,7 @@ def fine(run: Container, probe: str) -> bool:
 
 def events(page: Page) -> str:
     """What the line of the page for events prints."""
-    (line,) = re.findall(r"^\$ (kubectl get events .*)$", doc("install.md").text, re.M)
+    (line,) = re.findall(r"^\$ (kubectl get events .*)$", doc("operate/install.md").text, re.M)
     told = page.terminal.does("bash", "-c", line)
     return told if "Descheduled" in told or "RemovePods" in told else ""
 

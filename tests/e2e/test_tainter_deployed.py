@@ -157,7 +157,7 @@ def test_by_helm_it_marks_nodes_is_guarded_and_cleans_up_before_it_goes(site: Si
 
 @contextmanager
 def as_the_page_says(site: Site) -> Iterator[None]:
-    """`docs/soft-taints.md` followed where it speaks of a prefix of one's own.
+    """`docs/policy/soft-taints.md` followed where it speaks of a prefix of one's own.
 
     In a copy of `deploy/` rounds come often, and the policy and the node are those of the test.
     """
@@ -175,7 +175,7 @@ def as_the_page_says(site: Site) -> Iterator[None]:
     base = "deploy/kustomize/base"
     site.terminal.does("kubectl", "apply", "-k", base, cwd=clone)
     try:
-        for block in blocks_in(doc("soft-taints.md").section("The guard rail")):
+        for block in blocks_in(doc("policy/soft-taints.md").section("The admission policy")):
             if block.title:
                 (clone / block.title).parent.mkdir()
                 (clone / block.title).write_text(block.body)

@@ -12,7 +12,7 @@ from tests.docs.page import Page, Shown
 
 from .installing import ROOT, install, python
 
-PAGE = Page(ROOT / "docs" / "write-a-plugin.md")
+PAGE = Page(ROOT / "docs" / "extend" / "write-a-plugin.md")
 OURS = ("python", "pytest", "resettle")
 EXAMPLE = ROOT / "examples" / "moving-day"
 PLAN = ("plan", "--cluster", "cluster.yaml", "--policy", "policy.yaml")

@@ -1,4 +1,4 @@
-"""Prints how far plans agree with the record, as the table of `docs/parity.md`."""
+"""Prints how far plans agree with the record, as the table of `docs/reference/parity.md`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def share(agreed: int, cases: int) -> str:
 
 
 def main() -> None:
-    columns = ("file", "agree", "agree, of those where the peer evicted", "one choice in all runs")
+    columns = ("file", "agree", "agree, of those where upstream evicted", "one choice in all runs")
     print(f"| {' | '.join(columns)} | same set |")
     print("|---|---|---|---|---|")
     total = [0] * 7

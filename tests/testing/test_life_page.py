@@ -15,7 +15,7 @@ from resettle.testing.life.kubelet import CRASHES_EVERY, SILENT, TAKES
 from .living import Living
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "life.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "extend" / "test-controllers.md").read_text(encoding="utf-8")
 STORY = (ROOT / "tests" / "cli" / "transcripts" / "demo.txt").read_text(encoding="utf-8")
 
 
@@ -29,7 +29,7 @@ def first_column(heading: str) -> list[str]:
 def test_the_snippet_runs() -> None:
     [snippet] = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
     found: dict[str, Any] = {"__name__": "snippet"}
-    exec(compile(snippet, "docs/life.md", "exec"), found)
+    exec(compile(snippet, "docs/extend/test-controllers.md", "exec"), found)
 
     [test] = [it for name, it in found.items() if name.startswith("test_")]
     test()
@@ -42,7 +42,7 @@ def test_what_is_shown_of_the_story_is_told() -> None:
 
 
 def test_everybody_who_acts_is_listed() -> None:
-    assert set(Living().life.controllers) <= set(first_column("Who does what"))
+    assert set(Living().life.controllers) <= set(first_column("Controllers"))
 
 
 def test_every_flag_of_the_demo_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,12 +50,12 @@ def test_every_flag_of_the_demo_is_listed(capsys: pytest.CaptureFixture[str]) ->
         parser().parse_args(["demo", "--help"])
 
     flags = set(re.findall(r"^  (--\w+)", capsys.readouterr().out, re.M))
-    assert flags <= {re.findall(r"--\w+", cell)[0] for cell in first_column("See it")[1:]}
+    assert flags <= {re.findall(r"--\w+", cell)[0] for cell in first_column("The demo")[1:]}
 
 
 @pytest.mark.parametrize("annotation", [TAKES, CRASHES_EVERY, SILENT])
 def test_every_annotation_is_listed(annotation: str) -> None:
-    assert any(annotation in cell for cell in first_column("Who does what"))
+    assert any(annotation in cell for cell in first_column("Controllers"))
 
 
 @pytest.mark.parametrize("name", [it for it in life.__all__ if it.islower()])

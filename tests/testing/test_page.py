@@ -15,7 +15,7 @@ from resettle.testing.pocket.kinds import BUILT_IN
 from tests.conformance.checks import listed
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "testing.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "extend" / "testing.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 
 
@@ -23,7 +23,7 @@ def defined_in(snippet: str) -> dict[str, Any]:
     """The test functions that a snippet defines."""
     found: dict[str, Any] = {"__name__": "snippet"}
     # A name that is no file's: Hypothesis reads the source of what it runs, and a page is none.
-    exec(compile(snippet, "<docs/testing.md>", "exec"), found)
+    exec(compile(snippet, "<docs/extend/testing.md>", "exec"), found)
     return {name: it for name, it in found.items() if name.startswith("test_")}
 
 

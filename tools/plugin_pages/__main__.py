@@ -1,4 +1,4 @@
-"""Writes the made parts of all pages anew: `python -m tools.plugin_pages`."""
+"""Writes the generated parts of all plugin pages: `python -m tools.plugin_pages`."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ def _of_struct(
                 if is_ours(field.type):
                     meaning = f"`{OURS}` only: {meaning}"
                 required = not prefix and field.encode_name in needed
-                told = "required" if required else default
-                yield Argument(key, words_for(field.type), told, meaning)
+                shown_default = "required" if required else default
+                yield Argument(key, words_for(field.type), shown_default, meaning)
                 yield from _of_struct(field.type, key, plugin, needed)
         case inspect.Metadata(type=inner):
             yield from _of_struct(inner, prefix, plugin, needed)

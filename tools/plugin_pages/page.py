@@ -20,8 +20,8 @@ from tools.plugin_pages.examples import EXAMPLES
 from tools.plugin_pages.worked import worked
 
 ROOT = Path(__file__).parents[2]
-INDEX = ROOT / "docs" / "plugins.md"
-PAGES = ROOT / "docs" / "plugins"
+INDEX = ROOT / "docs" / "reference" / "plugins.md"
+PAGES = ROOT / "docs" / "reference" / "plugins"
 
 IN_TREE: dict[str, Plugin] = {}
 MODULES: dict[str, str] = {}
@@ -33,8 +33,8 @@ for _entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
 _KINDS = {
     "Strategies that look at each pod": {"deschedule"},
     "Strategies that compare nodes": {"balance"},
-    "Guards": {"filter", "preevictionfilter"},
-    "Orders": {"presort", "sort"},
+    "Filters": {"filter", "preevictionfilter"},
+    "Sorters": {"presort", "sort"},
     "Movers": {"evict"},
 }
 

@@ -136,6 +136,6 @@ def _next_steps(verdict: Verdict, arguments: argparse.Namespace) -> list[str]:
     steps += [
         f"$ resettle plan --policy {policy}            # beside what runs now; changes nothing",
         f"$ resettle check-access --policy {policy}    # as the service account that will run it",
-        f"then the swap to {arguments.image}; docs/migrating.md leads through it, and back",
+        f"then the swap to {arguments.image}; docs/start/migrating.md leads through it, and back",
     ]
     return steps

@@ -1,6 +1,6 @@
 """Every code that resettle's own plugins answer with, in short words, and what helps.
 
-Codes are stable: programs go by them, and `docs/codes.md` tells the same to people. Plugins of
+Codes are stable, because programs use them; `docs/reference/codes.md` lists them. Plugins of
 others bring their own, which are printed with the sentence they come with.
 """
 

@@ -1,7 +1,7 @@
 """The habits of kubernetes-sigs/descheduler that `resettle/v1` drops, in words.
 
 One entry for each flag of `Semantics`, under its name. `resettle policy convert` tells those that
-touch a policy; docs/semantics.md tells all of them.
+touch a policy; docs/policy/semantics.md tells all of them.
 """
 
 from __future__ import annotations

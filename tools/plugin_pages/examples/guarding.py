@@ -1,4 +1,4 @@
-"""Examples of the guard and the mover."""
+"""Examples of the filter and the mover."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tools.plugin_pages.worked import Example
 EXAMPLES = {
     "DefaultEvictor": Example(
         """\
-        The strategy would have every pod go. The guard keeps what nobody expects to be moved: pods
+        The strategy proposes every pod. The filter refuses those that should not be moved: pods
         of DaemonSets, of the system itself, with data on their node, without an owner, and, as this
-        policy asks, pods that started a moment ago and the only pod of its owner.
+        policy asks, pods that have just started and the only pod of an owner.
         """,
         cluster(
             node("node-1").holding(
@@ -46,8 +46,8 @@ EXAMPLES = {
     ),
     "EvictionAPI": Example(
         """\
-        A profile of `resettle/v1` names its mover. A plan looks the same whoever that is: movers
-        come in when it is carried out.
+        A profile of `resettle/v1` names its mover. The plan is the same with any mover: movers
+        are used only when it is executed.
         """,
         cluster(
             node("node-1").holding(

@@ -52,8 +52,8 @@ EXAMPLES = {
     ),
     "RemoveFailedPods": Example(
         """\
-        Two pods failed because their node had lost its labels; the one that did ten minutes ago is
-        left for somebody to look at. A third failed for a reason that the policy does not name.
+        Two pods failed because their node had lost its labels; the one that failed ten minutes ago
+        is too young. A third failed for a reason that the policy does not name.
         """,
         cluster(
             node("node-1").holding(

@@ -97,7 +97,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- include "resettle.granted" (dict "rules" $granted "options" .Values.cmdOptions) -}}
 {{- end -}}
 
-{{/* The same rules; who asks for metrics may have to be looked up. */}}
+{{/* The same rules, and those for access reviews of metrics clients. */}}
 {{- define "resettle.granted" -}}
 {{- $granted := .rules -}}
 {{- if include "resettle.switch" (dict "options" .options "name" "protect-metrics") -}}

@@ -43,7 +43,7 @@ softTaints:
 {{- end -}}
 {{- end -}}
 
-{{/* Its roles and its guard as `resettle rbac` prints them, by their kinds. */}}
+{{/* Its roles and its admission policy as `resettle rbac` prints them, by their kinds. */}}
 {{- define "resettle.tainter.printed" -}}
 {{- $found := dict -}}
 {{- range splitList "---\n" (.Files.Get "files/soft-tainter.yaml") -}}
