@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -46,6 +47,15 @@ def surroundings(**more: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     plain = {"COLUMNS": "80", "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
     return {**kept, **plain, "PYTHONDONTWRITEBYTECODE": "1", **more}
+
+
+def accept_interrupts() -> None:
+    """Makes SIGINT end this process, as at a terminal; for `preexec_fn` of a child.
+
+    A test run in the background (`nohup make test &`) ignores SIGINT, and its children inherit
+    that.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def resettle(
