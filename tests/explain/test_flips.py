@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from itertools import chain, islice
 
+import pytest
+
 from resettle.explain.flips import Change, Flip, Flips, flips
 from resettle.explain.pod import answer_for
 from resettle.explain.settings import every_setting
@@ -16,6 +18,8 @@ from resettle.explain.watched import Watched
 from resettle.framework.codes import REFUSED
 from resettle.model import Pod
 from tests.explain.varied import Varied, drawn_to, leader_and_follower, varied
+
+pytestmark = pytest.mark.slow
 
 PODS_FOR_EACH_CODE = 9
 PODS_HELD_BACK = 20

@@ -14,6 +14,8 @@ from resettle.explain.stage import Stage
 from resettle.explain.watched import Watched
 from tests.parity.corpus import FILES, Case, cases
 
+pytestmark = pytest.mark.slow
+
 PLAIN = Paint(False)
 ONE_IN = 40
 """Of so many refused pods, one is asked what would move it; each answer takes many plans."""
