@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from tests import ROOT
 from tools.control_plane.api import Api, Object
 from tools.control_plane.audit_log import AuditLog
 from tools.control_plane.papers import kubeconfig
@@ -22,7 +23,7 @@ from .command import Done
 from .room import eventually
 from .running import Run
 
-SHIPPED = Path(__file__).parents[2] / "deploy" / "soft-tainter"
+SHIPPED = ROOT / "deploy" / "soft-tainter"
 NAME = "resettle-soft-tainter"
 _accounts = count(1)
 
