@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint types layers format lock clean help
+.PHONY: demo test test-unit check lint types layers format lock clean help
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -21,9 +21,19 @@ $(READY): requirements-dev.txt pyproject.toml
 demo: $(READY)  ## show evictions on a small cluster in the same process
 	@$(BIN)/resettle demo $(DEMO)
 
-test: $(READY)  ## lint, types, layers and all tests
-	@$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest
+# One test process for each core; a process without work takes tests that wait for another one.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# The packages that decide: functions of values, without clocks, sockets and files.
+UNIT := tests/model tests/policy tests/framework tests/load tests/plugins tests/simulate tests/explain
+
+test: $(READY)  ## lint, types, layers and all tests, on all cores; minutes
+	@began=$$(date +%s); status=0; \
+	{ $(MAKE) --no-print-directory check && $(PYTEST) $(TEST); } || status=$$?; \
+	echo "make test took $$(($$(date +%s) - began)) s"; exit $$status
+
+test-unit: $(READY)  ## tests of what decides, without I/O and without the slow ones; under a minute
+	@$(PYTEST) -q -m "not slow" --ignore tests/load/sources $(UNIT)
 
 check: lint types layers  ## everything except the tests
 

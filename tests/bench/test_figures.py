@@ -9,8 +9,7 @@ import pytest
 from bench.figures import EMPTY, TABLES, Book, Section
 from bench.measure import Cost
 from bench.report import Case
-
-ROOT = Path(__file__).parents[2]
+from tests import ROOT
 
 
 def case(nodes: int, cpu: float, fit: str = "on", taken: str = "today") -> Case:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from tests import ROOT
+
 LOPSIDED = ROOT / "examples" / "lopsided"
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 NOW = "2026-01-31T12:00:00Z"
@@ -43,9 +45,18 @@ class Done(NamedTuple):
 
 def surroundings(**more: str) -> dict[str, str]:
     """An environment of which only the named things differ from one machine to the next."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
     plain = {"COLUMNS": "80", "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
     return {**kept, **plain, "PYTHONDONTWRITEBYTECODE": "1", **more}
+
+
+def accept_interrupts() -> None:
+    """Makes SIGINT end this process, as at a terminal; for `preexec_fn` of a child.
+
+    A test run in the background (`nohup make test &`) ignores SIGINT, and its children inherit
+    that.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def resettle(

@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from resettle.testing import Ban, PocketServer
+from tests import ROOT
 
-from .command import LIFETIME, ROOT, Done, resettle
+from .command import LIFETIME, Done, resettle
 
 NEEDED = """\
 ALLOWED  VERB    RESOURCE                     NAMESPACE

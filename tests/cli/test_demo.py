@@ -17,6 +17,7 @@ from .command import (
     LIFETIME,
     RESETTLE,
     Done,
+    accept_interrupts,
     at_a_terminal,
     resettle,
     surroundings,
@@ -108,7 +109,9 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
     fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
     command = [*RESETTLE, "demo"]
     pipes = {"stdout": theirs, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=tmp_path, env=surroundings(), **pipes) as running:  # type: ignore[call-overload]
+    with subprocess.Popen(  # type: ignore[call-overload]
+        command, cwd=tmp_path, env=surroundings(), preexec_fn=accept_interrupts, **pipes
+    ) as running:
         os.close(theirs)
         select.select([ours], [], [], 30)
         running.send_signal(signal.SIGINT)

@@ -17,6 +17,7 @@ from .command import (
     LOPSIDED,
     NOW,
     RESETTLE,
+    accept_interrupts,
     at_a_terminal,
     resettle,
     surroundings,
@@ -67,8 +68,7 @@ def test_ctrl_c_ends_it_with_a_word_and_no_traceback(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A test run in the background ignores the signal, and its children would inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=accept_interrupts,
     ) as running:
         assert running.stderr
         assert running.stderr.readline().startswith("warning: policy.yaml:4:")

@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from resettle.testing import Ban, PocketServer
+from tests import ROOT
 
-from .command import HEAD, LIFETIME, ROOT, resettle
+from .command import HEAD, LIFETIME, resettle
 from .test_check_access import check
 
 PRINTED = """\

@@ -33,6 +33,7 @@ from .command import (
     LOPSIDED,
     RESETTLE,
     Done,
+    accept_interrupts,
     lopsided_objects,
     resettle,
     surroundings,
@@ -77,7 +78,12 @@ def test_asked_to_stop_it_stops_and_what_it_wrote_is_whole(tmp_path: Path) -> No
         words = ["run", "--policy", "policy.yaml", "--kubeconfig", config, "--record", "record"]
         command = [*RESETTLE, *map(str, words), "--descheduling-interval", "1h"]
         with subprocess.Popen(
-            command, cwd=tmp_path, env=surroundings(), stderr=subprocess.PIPE, text=True
+            command,
+            cwd=tmp_path,
+            env=surroundings(),
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=accept_interrupts,
         ) as running:
             assert running.stderr is not None
             assert any("cycles are recorded" in line for line in running.stderr)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from .command import LIFETIME, LOPSIDED, NOW, ROOT, resettle, write
+from tests import ROOT
+
+from .command import LIFETIME, LOPSIDED, NOW, resettle, write
 
 MACHINES = ROOT / "examples" / "load-aware-vms"
 QUERY = "avg by (instance) (rate(node_pressure_cpu_waiting_seconds_total[1m]))"

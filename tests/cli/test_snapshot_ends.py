@@ -14,7 +14,15 @@ import pytest
 
 from resettle.testing import Fault, PocketServer, pod
 
-from .command import LIFETIME, RESETTLE, chunk, lopsided_objects, resettle, surroundings
+from .command import (
+    LIFETIME,
+    RESETTLE,
+    accept_interrupts,
+    chunk,
+    lopsided_objects,
+    resettle,
+    surroundings,
+)
 
 PATIENCE_SECONDS = 30
 
@@ -60,6 +68,7 @@ def test_an_interrupt_leaves_the_old_capture_and_nothing_else(tmp_path: Path) ->
             cwd=tmp_path,
             env=surroundings(),
             stderr=subprocess.PIPE,
+            preexec_fn=accept_interrupts,
         ) as running:
             until = monotonic() + PATIENCE_SECONDS
             while not any(it.path == "/api/v1/pods" for it in pocket.asked):

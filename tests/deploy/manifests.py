@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from tests import ROOT
+
 DEPLOY = ROOT / "deploy"
 KUSTOMIZE = DEPLOY / "kustomize"
 Object = dict[str, Any]

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from resettle import __version__
-
-from .manifests import ROOT
+from tests import ROOT
 
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?: ; [^\\]*)? \\$", re.MULTILINE)
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")

@@ -22,6 +22,7 @@ from threading import Timer
 import yaml
 
 from resettle.testing import PocketServer
+from tests.cli.command import accept_interrupts
 
 from .page import ROOT, Page, Shown
 
@@ -69,6 +70,7 @@ class Reader:
             stdout=subprocess.PIPE,
             start_new_session=True,
             encoding="utf-8",
+            preexec_fn=accept_interrupts,
         ) as running:
             guard = Timer(PATIENCE_SECONDS, os.killpg, (running.pid, signal.SIGKILL))
             guard.start()

@@ -12,9 +12,10 @@ from typing import Any
 import yaml
 
 from resettle.testing import node
+from tests import ROOT
 from tools.control_plane.plane import MANAGED
 
-from .installing import CHART, ROOT, Terminal
+from .installing import CHART, Terminal
 from .room import Room
 from .running import Policy
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
+from tests import ROOT
 from tools.go_programs.build import Programs
 
 from .command import RESETTLE, Done
 
-ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "resettle"
 Object = dict[str, Any]
 

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from tools.control_plane.api import Api
+from tools.control_plane.audit_log import AuditLog
 from tools.control_plane.papers import kubeconfig
 from tools.control_plane.plane import Access
 
@@ -62,17 +63,11 @@ class Noted:
 
     def __init__(self, plane: Access, user: str) -> None:
         self.plane, self.user = plane, user
-        self._before = plane.audit_log.stat().st_size
+        self._log = AuditLog.from_now_on(plane.audit_log)
 
     def audited(self) -> Iterator[dict[str, Any]]:
         """Everything, oldest first."""
-        with self.plane.audit_log.open("rb") as log:
-            log.seek(self._before)
-            for line in log:
-                if self.user.encode() in line:
-                    noted: dict[str, Any] = json.loads(line)
-                    if noted["user"].get("username") == self.user:
-                        yield noted
+        return self._log.requests(self.user)
 
     def evictions(self) -> list[Evicted]:
         """The evictions that it was granted, in order; a dry run is none."""

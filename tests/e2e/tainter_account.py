@@ -12,7 +12,9 @@ from typing import Any
 
 import yaml
 
+from tests import ROOT
 from tools.control_plane.api import Api, Object
+from tools.control_plane.audit_log import AuditLog
 from tools.control_plane.papers import kubeconfig
 from tools.control_plane.plane import Access
 
@@ -21,7 +23,7 @@ from .command import Done
 from .room import eventually
 from .running import Run
 
-SHIPPED = Path(__file__).parents[2] / "deploy" / "soft-tainter"
+SHIPPED = ROOT / "deploy" / "soft-tainter"
 NAME = "resettle-soft-tainter"
 _accounts = count(1)
 
@@ -93,12 +95,9 @@ class TainterAccount:
 
         Without those that were only asked and not to be done, by which `_in_force` finds out.
         """
-        for line in self.plane.audit_log.read_bytes().splitlines():
-            if self.user.encode() in line:
-                noted: Object = json.loads(line)
-                mine = noted["user"].get("username") == self.user and noted["verb"] in verbs
-                if mine and "dryRun" not in noted["requestURI"]:
-                    yield noted
+        for noted in AuditLog(self.plane.audit_log).requests(self.user):
+            if noted["verb"] in verbs and "dryRun" not in noted["requestURI"]:
+                yield noted
 
     def patched(self) -> list[str]:
         """The nodes that it was let write, in order."""

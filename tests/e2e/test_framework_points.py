@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests import ROOT
 from tools.control_plane.api import Api
 
-from ..examples.installing import ROOT, install
+from ..examples.installing import install
 from .arranging import (
     ALONE,
     old_enough,

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from resettle import __version__
-
-from .installing import ROOT
+from tests import ROOT
 
 
 @pytest.fixture(scope="module")

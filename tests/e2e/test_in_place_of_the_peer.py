@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import ROOT
 from tests.deploy.values import values
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 
 from .arranging import look
 from .installations import NAMESPACE, SELECTOR, USER, by_helm
-from .installing import ROOT, Terminal
+from .installing import Terminal
 from .kubelet import Kubelet
 from .mishaps import nodes_are_tainted
 from .policies import PEER, policy

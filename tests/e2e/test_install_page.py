@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import ROOT
 from tests.docs.page import blocks_in, doc
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
@@ -23,7 +24,7 @@ from tools.control_plane.plane import Access
 from .arranging import look
 from .containers import Container
 from .installations import SELECTOR, USER
-from .installing import ROOT, Terminal
+from .installing import Terminal
 from .kubelet import Kubelet
 from .mishaps import nodes_are_tainted
 from .policies import OURS, policy

@@ -19,14 +19,13 @@ from resettle.cluster.lease import Lease
 from resettle.errors import ClusterError
 from resettle.kube.transport.client import Client
 from resettle.log import QUIET
+from tests import ROOT
 from tools.control_plane.api import Api, Object
 from tools.control_plane.papers import ADMIN
 from tools.control_plane.plane import Access
 
 from .contending import NAME, timed
 from .room import eventually
-
-ROOT = Path(__file__).parents[2]
 
 
 class Process:

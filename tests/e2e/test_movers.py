@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests import ROOT
 from tools.control_plane.api import Api, Object
 from tools.control_plane.plane import Access
 
-from ..examples.installing import ROOT, install
+from ..examples.installing import install
 from .arranging import old_enough, uids, workload
 from .policies import OURS, Plugins, policy
 from .room import Room

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from tests import ROOT
 from tests.docs.page import blocks_in, doc
 from tools.control_plane.api import Answer, Api, Object
 from tools.control_plane.plane import Access
@@ -23,7 +24,7 @@ from tools.control_plane.plane import Access
 from .containers import Container
 from .endpoint import Reader
 from .installations import NAMESPACE, by_helm, home
-from .installing import CHART, ROOT, Terminal
+from .installing import CHART, Terminal
 from .kubelet import Kubelet
 from .marking import fill, policy, soft, written
 from .room import Room, eventually

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-
 
 def install(folder: Path, into: Path) -> Path:
     """The directory into which pip has installed the package; nothing is downloaded."""

@@ -8,8 +8,7 @@ import math
 import pytest
 
 from resettle.cli.main import run
-
-from .installing import ROOT
+from tests import ROOT
 
 SHOP = ROOT / "examples" / "lopsided"
 POLICY = str(SHOP / "improved.yaml")

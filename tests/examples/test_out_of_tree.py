@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests import ROOT
 from tests.docs.page import Page
 
-from .installing import ROOT, install, python
+from .installing import install, python
 
 EXAMPLE = ROOT / "examples" / "moving-day"
 DOORS = (

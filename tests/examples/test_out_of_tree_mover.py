@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from resettle.testing import PocketServer, cluster, node, pod
+from tests import ROOT
 from tests.docs.page import Page
 
-from .installing import ROOT, install, python
+from .installing import install, python
 from .test_out_of_tree import DOORS, imported_from_resettle
 
 EXAMPLE = ROOT / "examples" / "please-leave"

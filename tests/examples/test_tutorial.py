@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.docs.page import Page, Shown
 
-from .installing import ROOT, install, python
+from .installing import install, python
 
 PAGE = Page(ROOT / "docs" / "extend" / "write-a-plugin.md")
 OURS = ("python", "pytest", "resettle")

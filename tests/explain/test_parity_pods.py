@@ -14,6 +14,8 @@ from resettle.explain.pod import PodAnswer, answer_for, explain_pod
 from resettle.explain.what_if import PlanInputs
 from tests.parity.corpus import FILES, Case, cases
 
+pytestmark = pytest.mark.slow
+
 PLAIN = Paint(False)
 ONE_IN = 40
 """Of so many refused pods, one is asked what would move it; each answer takes many plans."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from itertools import chain, islice
 
+import pytest
+
 from resettle.explain.cycle import WatchedPlan
 from resettle.explain.pod import answer_for
 from resettle.explain.settings import all_options
@@ -21,6 +23,8 @@ from resettle.framework.codes import REFUSED
 from resettle.framework.plan import Plan, Proposal
 from resettle.model import Pod
 from tests.explain.varied_clusters import Varied, drawn_to, leader_and_follower, varied
+
+pytestmark = pytest.mark.slow
 
 PODS_FOR_EACH_CODE = 9
 PODS_HELD_BACK = 20

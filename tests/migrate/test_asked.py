@@ -12,7 +12,8 @@ import pytest
 from resettle.cli.migration.rights import PEER_RULES, granted
 from resettle.cli.migration.values import KNOWN
 from resettle.cluster.rights import Right
-from tests.cli.command import LIFETIME, ROOT, write
+from tests import ROOT
+from tests.cli.command import LIFETIME, write
 
 from .asking import Ask, ask
 

@@ -265,31 +265,6 @@ def test_a_pod_needs_a_node_that_takes_it(
     assert len(plan(PLUGIN, world, evictor={"nodeFit": fit}, **CPU).evicts) == evicted
 
 
-@pytest.mark.parametrize(
-    ("policy", "evicted", "refused", "stopped"),
-    [
-        pytest.param(
-            {"maxNoOfPodsToEvictTotal": 1}, 1, {"limit-total": 1}, ["limit-total"], id="total"
-        ),
-        pytest.param({"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, [], id="node"),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNamespace": 1}, 1, {"limit-namespace": 5}, [], id="namespace"
-        ),
-    ],
-)
-def test_limits_are_met_each_in_its_manner(
-    policy: dict[str, int], evicted: int, refused: dict[str, int], stopped: list[str]
-) -> None:
-    world = cluster(
-        box("a", *load("a", 3)), box("b", *load("b", 3)), box("c", *load("c", 5), cpu="6", pods=99)
-    )
-    planned = plan(PLUGIN, world, policy=policy, **CPU)
-
-    assert len(planned.evicts) == evicted
-    assert planned.refused == refused
-    assert planned.stopped == stopped
-
-
 def test_pods_of_excluded_namespaces_stay() -> None:
     pods = [*load("kept", 1, namespace="kept"), *load("free", 1)]
     world = cluster(box("a", *pods), box("b", *load("b", 4)))

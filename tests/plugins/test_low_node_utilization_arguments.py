@@ -116,47 +116,16 @@ def test_extended_resources_are_balanced_too(
 
 
 @pytest.mark.parametrize(
-    ("args", "policy", "evicted", "refused", "stopped"),
+    ("args", "evicted"),
     [
-        pytest.param({}, {}, 5, {}, [], id="none"),
-        pytest.param({"evictionLimits": {}}, {}, 5, {}, [], id="an empty one of its own"),
-        pytest.param({"evictionLimits": {"node": 1}}, {}, 2, {}, [], id="its own, for each node"),
-        pytest.param({"evictionLimits": {"node": 0}}, {}, 0, {}, [], id="its own of nothing"),
-        pytest.param(
-            {},
-            {"maxNoOfPodsToEvictTotal": 0},
-            0,
-            {"limit-total": 1},
-            ["limit-total"],
-            id="a total of nothing",
-        ),
-        pytest.param(
-            {}, {"maxNoOfPodsToEvictTotal": 3}, 3, {"limit-total": 1}, ["limit-total"], id="total"
-        ),
-        pytest.param(
-            {},
-            {"maxNoOfPodsToEvictPerNode": 1},
-            2,
-            {"limit-node": 1},
-            [],
-            id="node: on to the next",
-        ),
-        pytest.param(
-            {},
-            {"maxNoOfPodsToEvictPerNamespace": 1},
-            1,
-            {"limit-namespace": 14},
-            [],
-            id="namespace: every pod is asked for",
-        ),
+        pytest.param({}, 5, id="none"),
+        pytest.param({"evictionLimits": {}}, 5, id="an empty one"),
+        pytest.param({"evictionLimits": {"node": 1}}, 2, id="for each node"),
+        pytest.param({"evictionLimits": {"node": 0}}, 0, id="of nothing"),
     ],
 )
-def test_limits_are_met_each_in_its_manner(
-    args: dict[str, Any],
-    policy: dict[str, int],
-    evicted: int,
-    refused: dict[str, int],
-    stopped: list[str],
+def test_its_own_limit_ends_the_work_on_a_node_and_refuses_no_pod(
+    args: dict[str, Any], evicted: int
 ) -> None:
     """Nodes a and b are over by 4 and 1; c has room for more than five."""
     world = cluster(
@@ -164,11 +133,11 @@ def test_limits_are_met_each_in_its_manner(
         node("b").holding(*load("b", 6)),
         node("c", cpu="40"),
     )
-    planned = plan(PLUGIN, world, policy=policy, **CPU, **args)
+    planned = plan(PLUGIN, world, **CPU, **args)
 
     assert len(planned.evicts) == evicted
-    assert planned.refused == refused
-    assert planned.stopped == stopped
+    assert planned.refused == {}
+    assert planned.stopped == []
 
 
 def test_pods_of_excluded_namespaces_stay_and_still_weigh() -> None:

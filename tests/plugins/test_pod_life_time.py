@@ -91,25 +91,6 @@ def test_a_limit_leaves_the_oldest_gone(limits: Object, evicts: list[str]) -> No
 
 
 @pytest.mark.parametrize(
-    ("limit", "refused"),
-    [
-        pytest.param("Total", {"limit-total": 1}, id="the total ends the plugin"),
-        pytest.param("PerNode", {"limit-node": 3}, id="a full node only skips the pod"),
-        pytest.param("PerNamespace", {"limit-namespace": 3}, id="a full namespace skips the pod"),
-    ],
-)
-def test_each_limit_is_met_in_its_own_manner(limit: str, refused: dict[str, int]) -> None:
-    world = cluster(node("n1").holding(*(pod(name) for name in "abcd")), node("n2"))
-
-    policy = {f"maxNoOfPodsToEvict{limit}": 1}
-    planned = plan(PLUGIN, world, policy=policy, maxPodLifeTimeSeconds=60)
-
-    assert len(planned.evicts) == 1
-    assert planned.refused == refused
-    assert planned.stopped == (["limit-total"] if limit == "Total" else [])
-
-
-@pytest.mark.parametrize(
     ("made", "args", "goes"),
     [
         pytest.param({"terminating": True}, {}, False, id="terminating"),

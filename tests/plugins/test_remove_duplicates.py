@@ -312,41 +312,6 @@ def test_with_node_fit_only_copies_that_fit_elsewhere_count(
     assert len(plan(PLUGIN, world, evictor={"nodeFit": True}).evicts) == evicted
 
 
-@pytest.mark.parametrize(
-    ("policy", "leave", "refused", "stopped"),
-    [
-        pytest.param(
-            {"maxNoOfPodsToEvictTotal": 3},
-            3,
-            {"limit-total": 1},
-            ["limit-total"],
-            id="total ends it",
-        ),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, [], id="node: on to the next"
-        ),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNamespace": 1},
-            1,
-            {"limit-namespace": 5},
-            [],
-            id="namespace: on to the next pod",
-        ),
-        pytest.param(
-            {"maxNoOfPodsToEvictTotal": 0}, 0, {"limit-total": 1}, ["limit-total"], id="none at all"
-        ),
-    ],
-)
-def test_limits_are_met_each_in_its_manner(
-    policy: dict[str, int], leave: int, refused: dict[str, int], stopped: list[str]
-) -> None:
-    planned = plan(PLUGIN, spread_as(5, 5, 0, 0, 0), policy=policy)
-
-    assert len(planned.evicts) == leave
-    assert planned.refused == refused
-    assert planned.stopped == stopped
-
-
 def test_the_reason_names_owner_node_and_share() -> None:
     (move,) = plan(PLUGIN, spread_as(2, 0)).plan.moves
 

@@ -178,36 +178,6 @@ def test_with_node_fit_a_failed_pod_needs_a_place_to_go(other: NodeBuilder, goes
     assert plan(PLUGIN, world).evicts == ["it"]
 
 
-@pytest.mark.parametrize(
-    ("limits", "number", "refused"),
-    [
-        pytest.param({}, 6, {}, id="none"),
-        pytest.param({"maxNoOfPodsToEvictTotal": 2}, 2, {"limit-total": 1}, id="total ends it"),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node: the next node"
-        ),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNamespace": 1},
-            1,
-            {"limit-namespace": 5},
-            id="namespace: the next pod",
-        ),
-    ],
-)
-def test_each_limit_is_met_in_its_own_manner(
-    limits: Object, number: int, refused: dict[str, int]
-) -> None:
-    world = cluster(
-        node("n1").holding(*(failed(name) for name in "abc")),
-        node("n2").holding(*(failed(name) for name in "def")),
-    )
-
-    planned = plan(PLUGIN, world, policy=limits)
-
-    assert len(planned.evicts) == number
-    assert planned.refused == refused
-
-
 def test_without_a_failed_pod_there_is_nothing_to_do() -> None:
     assert plan(PLUGIN, cluster(node("n1").holding(pod("a")), node("n2"))).stopped == [
         "no-candidate"

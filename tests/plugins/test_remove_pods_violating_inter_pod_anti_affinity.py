@@ -247,36 +247,6 @@ def test_with_node_fit_a_pod_needs_a_place_to_go(
     assert evicts(world, other, evictor={"nodeFit": True}) == ({"it"} if goes else set())
 
 
-@pytest.mark.parametrize(
-    ("limits", "number", "refused"),
-    [
-        pytest.param({}, 6, {}, id="none"),
-        pytest.param({"maxNoOfPodsToEvictTotal": 2}, 2, {"limit-total": 1}, id="total ends it"),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node: the next node"
-        ),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNamespace": 1},
-            1,
-            {"limit-namespace": 5},
-            id="namespace: the next pod",
-        ),
-    ],
-)
-def test_each_limit_is_met_in_its_own_manner(
-    limits: Object, number: int, refused: dict[str, int]
-) -> None:
-    world = cluster(
-        node("n1").holding(shy("a"), shy("b"), shy("c"), pod("db1", labels=DB)),
-        node("n2").holding(shy("d"), shy("e"), shy("f"), pod("db2", labels=DB)),
-    )
-
-    planned = plan(PLUGIN, world, policy=limits)
-
-    assert len(planned.evicts) == number
-    assert planned.refused == refused
-
-
 def test_a_pod_that_may_not_leave_goes_on_breaking_the_rules_of_others() -> None:
     rule = keeping_away({"matchLabels": WEB})
     held = pod("held", labels=WEB, affinity=rule, priority=-1, owner="DaemonSet/a")

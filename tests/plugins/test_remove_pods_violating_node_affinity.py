@@ -217,45 +217,6 @@ def test_nodes_that_the_policy_leaves_out_are_no_place_to_go(scoped: bool) -> No
     assert planned.evicts == ([] if scoped else ["it"])
 
 
-LIMITS = [
-    pytest.param({}, 6, {}, id="none"),
-    pytest.param({"maxNoOfPodsToEvictTotal": 0}, 0, {"limit-total": 1}, id="total 0"),
-    pytest.param({"maxNoOfPodsToEvictTotal": 1}, 1, {"limit-total": 1}, id="total 1"),
-    pytest.param({"maxNoOfPodsToEvictPerNode": 0}, 0, {"limit-node": 2}, id="node 0"),
-    pytest.param(
-        {"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node 1: the next node"
-    ),
-    pytest.param(
-        {"maxNoOfPodsToEvictPerNamespace": 0}, 0, {"limit-namespace": 6}, id="namespace 0"
-    ),
-    pytest.param(
-        {"maxNoOfPodsToEvictPerNamespace": 1},
-        1,
-        {"limit-namespace": 5},
-        id="namespace 1: the next pod",
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("kind", "affinity"), [(REQUIRED, SSD), (PREFERRED, preferring(disk=1))], ids=["hard", "soft"]
-)
-@pytest.mark.parametrize(("limits", "number", "refused"), LIMITS)
-def test_each_limit_is_met_in_its_own_manner(
-    kind: str, affinity: Object, limits: Object, number: int, refused: dict[str, int]
-) -> None:
-    world = cluster(
-        node("n1").holding(*(pod(name, affinity=affinity) for name in "abc")),
-        node("n0").holding(*(pod(name, affinity=affinity) for name in "def")),
-        WITH_SSD,
-    )
-
-    planned = plan(PLUGIN, world, policy=limits, nodeAffinityType=[kind])
-
-    assert len(planned.evicts) == number
-    assert planned.refused == refused
-
-
 def test_the_total_limit_ends_one_type_and_the_next_is_still_tried() -> None:
     world = cluster(
         node("n1").holding(

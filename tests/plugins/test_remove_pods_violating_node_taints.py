@@ -197,37 +197,6 @@ def test_with_node_fit_a_pod_needs_a_place_to_go(
     assert plan(PLUGIN, world).evicts == ["it"]
 
 
-@pytest.mark.parametrize(
-    ("limits", "number", "refused"),
-    [
-        pytest.param({}, 6, {}, id="none"),
-        pytest.param({"maxNoOfPodsToEvictTotal": 0}, 0, {"limit-total": 1}, id="total 0"),
-        pytest.param({"maxNoOfPodsToEvictTotal": 4}, 4, {"limit-total": 1}, id="total ends it"),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNode": 1}, 2, {"limit-node": 2}, id="node: the next node"
-        ),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNamespace": 2},
-            2,
-            {"limit-namespace": 4},
-            id="namespace: the next pod",
-        ),
-    ],
-)
-def test_each_limit_is_met_in_its_own_manner(
-    limits: Object, number: int, refused: dict[str, int]
-) -> None:
-    world = cluster(
-        node("n1", taints=TAINT).holding(*(pod(name) for name in "abc")),
-        node("n2", taints=TAINT).holding(*(pod(name) for name in "def")),
-    )
-
-    planned = plan(PLUGIN, world, policy=limits)
-
-    assert len(planned.evicts) == number
-    assert planned.refused == refused
-
-
 def test_only_tainted_nodes_are_cleared() -> None:
     world = cluster(
         node("n1", taints=TAINT).holding(pod("a"), pod("b", tolerations=[tolerating("a", "1")])),

@@ -1,4 +1,4 @@
-"""Topology spread: what counts as a domain, several constraints at once, limits and arguments."""
+"""Topology spread: what counts as a domain, several constraints at once, and arguments."""
 
 from __future__ import annotations
 
@@ -207,40 +207,6 @@ def test_every_constraint_is_solved_for_itself(
 
     assert sum(gone.values()) == evicted
     assert gone.keys() <= givers
-
-
-@pytest.mark.parametrize(
-    ("policy", "leave", "refused", "stopped"),
-    [
-        pytest.param({}, 5, {}, [], id="none"),
-        pytest.param(
-            {"maxNoOfPodsToEvictTotal": 2},
-            2,
-            {"limit-total": 1},
-            ["limit-total"],
-            id="total ends it",
-        ),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNode": 1},
-            2,
-            {"limit-node": 2},
-            [],
-            id="node: asked just once more",
-        ),
-        pytest.param(
-            {"maxNoOfPodsToEvictPerNamespace": 2}, 2, {"limit-namespace": 3}, [], id="namespace"
-        ),
-    ],
-)
-def test_limits_are_met_each_in_its_manner(
-    policy: dict[str, int], leave: int, refused: dict[str, int], stopped: list[str]
-) -> None:
-    world = cluster(zone("a", *webs("a", 8)), zone("b", *webs("b", 7)), zone("c"))
-    planned = plan(PLUGIN, world, policy=policy)
-
-    assert len(planned.evicts) == leave
-    assert planned.refused == refused
-    assert planned.stopped == stopped
 
 
 def test_the_pre_eviction_filter_is_asked_before_a_pod_leaves() -> None:

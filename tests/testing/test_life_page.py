@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +10,10 @@ import pytest
 from resettle.cli.main import parser
 from resettle.testing import life
 from resettle.testing.life.kubelet import CRASHES_EVERY, SILENT, TAKES
+from tests import ROOT
 
 from .living import Living
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extend" / "test-controllers.md").read_text(encoding="utf-8")
 STORY = (ROOT / "tests" / "cli" / "transcripts" / "demo.txt").read_text(encoding="utf-8")
 

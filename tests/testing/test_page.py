@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +11,10 @@ import pytest
 from resettle import testing
 from resettle.testing import strategies
 from resettle.testing.pocket.kinds import BUILT_IN
+from tests import ROOT
 from tests.conformance.checks import listed
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 PAGE = (DOCS / "extend" / "testing.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from resettle.testing import Change, PocketServer, budget, cluster, definition, node, pod
 
 from .asking import certified
+
+pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 
 WEB = {"app": "web"}
 WORLD = cluster(

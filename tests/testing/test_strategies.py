@@ -8,7 +8,6 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +21,9 @@ from resettle.model import Pod
 from resettle.testing import World, plan_policy
 from resettle.testing.objects import Object
 from resettle.testing.strategies import clusters, policies
+from tests import ROOT
 
 SOME = settings(max_examples=60, deadline=None, derandomize=True, database=None)
-ROOT = Path(__file__).parents[2]
 REGISTRY = default_registry()
 LOOKING = settings(
     max_examples=1000, derandomize=True, database=None, phases=[Phase.generate], deadline=None

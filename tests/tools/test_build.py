@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,20 @@ def test_what_is_built_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyP
     programs = built(tmp_path)
 
     assert [programs[name] for name in names] == [kept / name for name in names]
+
+
+def test_what_another_builds_meanwhile_is_waited_for_and_not_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    folder = tmp_path / RECIPE.key
+    folder.mkdir()
+    with ThreadPoolExecutor() as pool, (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = pool.submit(built, tmp_path)
+        for source in RECIPE.sources:
+            for name in source.packages:
+                (folder / name).touch()
+        lock.close()
+
+        assert waiting.result(30).folder == folder

@@ -46,6 +46,7 @@ def test_every_file_runs_once_in_one_of_the_places(tmp_path: Path) -> None:
     assert seen == [f"test_{name}" for name in "abcd"]
     assert deal.counts == {"passed": 4}
     assert deal.failed == []
+    assert deal.summary() == "4 passed, 0 failed, 0 skipped; 0 unsteady files of 4"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,7 @@ def test_a_file_that_passes_alone_is_named_as_unsteady_and_counts_once(tmp_path:
     assert deal.unsteady == [tmp_path / "test_moody.py"]
     assert deal.failed == []
     assert deal.counts == {"passed": 2}
+    assert deal.summary() == "2 passed, 0 failed, 0 skipped; 1 unsteady file of 2"
 
 
 def test_a_file_without_a_test_that_was_asked_for_is_no_failure(tmp_path: Path) -> None:

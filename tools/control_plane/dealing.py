@@ -46,6 +46,15 @@ class Deal:
         """Files that went wrong when they last ran."""
         return [file for file, wrong in self._wrong.items() if wrong]
 
+    def summary(self) -> str:
+        """One line: how many tests passed, failed and were skipped, and how many files unsteady."""
+        counts, unsteady = self.counts, len(self.unsteady)
+        return (
+            f"{counts['passed']} passed, {counts['failed'] + counts['error']} failed, "
+            f"{counts['skipped']} skipped; "
+            f"{unsteady} unsteady {'file' if unsteady == 1 else 'files'} of {len(self._counts)}"
+        )
+
     def play(self, environments: Sequence[Mapping[str, str]]) -> None:
         """Runs all files, as many at a time as there are environments, and failed ones again."""
         self._round(environments)

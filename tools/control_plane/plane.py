@@ -40,6 +40,8 @@ NOT_ADMITTING = ("TaintNodesByCondition", "StorageObjectInUseProtection")
 """A new node has no taint but its own, and a volume that is deleted is gone."""
 UNHELD = {"kube_api_qps": 500, "kube_api_burst": 1000}
 """Requests a second that are more than any suite causes: nobody here waits for a turn to ask."""
+AUDIT_LOG_MEGABYTES = 10_000
+"""More than the suites write: at this size the API server begins another file."""
 STAGES = Path(__file__).parent / "stages.yaml"
 MANAGED = {"kwok.x-k8s.io/node": "fake"}
 """The annotation of nodes whose kubelet KWOK plays."""
@@ -179,6 +181,7 @@ class ControlPlane(Access):
             disable_admission_plugins=",".join(NOT_ADMITTING),
             audit_policy_file=papers.audit_policy,
             audit_log_path=self.audit_log,
+            audit_log_maxsize=AUDIT_LOG_MEGABYTES,
             feature_gates=GATES,
         )
 

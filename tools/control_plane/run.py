@@ -72,8 +72,7 @@ def _dealt(planes: list[ControlPlane], words: list[str]) -> int:
     for word, files in (("unsteady", deal.unsteady), ("failed", deal.failed)):
         for file in files:
             print(f"{word}: {file.relative_to(ROOT)}")
-    wrong = deal.counts["failed"] + deal.counts["error"]
-    print(f"{deal.counts['passed']} passed, {wrong} failed, {deal.counts['skipped']} skipped")
+    print(deal.summary())
     if deal.failed:
         return 1
     return 0 if deal.counts["passed"] else NO_TESTS

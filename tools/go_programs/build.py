@@ -5,6 +5,7 @@ Nothing is done until a pinned version changes, and nothing of what is there is 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -37,11 +38,20 @@ def built(recipe: Recipe, cache: Path | None = None) -> Programs:
     """The programs, from the cache or built now."""
     folder = (cache or cache_folder(recipe)) / recipe.key
     folder.mkdir(parents=True, exist_ok=True)
+    names = [name for source in recipe.sources for name in source.packages]
+    if not all((folder / name).exists() for name in names):
+        # Two suites that start at once share one build: each would take all cores for minutes.
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _build_missing(recipe, folder)
+    return Programs(folder)
+
+
+def _build_missing(recipe: Recipe, folder: Path) -> None:
     for source in recipe.sources:
         for name, package in source.packages.items():
             if not (folder / name).exists():
                 _build(recipe, source, name, package, folder)
-    return Programs(folder)
 
 
 def cache_folder(recipe: Recipe) -> Path:

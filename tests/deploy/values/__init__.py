@@ -7,7 +7,9 @@ from typing import Any
 
 import yaml
 
-CHART = Path(__file__).parents[3] / "deploy" / "helm" / "resettle"
+from tests import ROOT
+
+CHART = ROOT / "deploy" / "helm" / "resettle"
 VALUES = sorted(Path(__file__).parent.glob("*.yaml"))
 
 
