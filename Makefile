@@ -25,7 +25,7 @@ demo: $(READY)  ## show evictions on a small cluster in the same process
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # The packages that decide: functions of values, without clocks, sockets and files.
-UNIT := tests/model tests/policy tests/framework tests/load tests/plugins tests/simulate tests/explain
+UNIT := tests/model tests/policy tests/framework tests/utilization tests/placement tests/plugins tests/simulate tests/explain
 
 test: $(READY)  ## lint, types, layers and all tests, on all cores; minutes
 	@began=$$(date +%s); status=0; \
@@ -33,9 +33,9 @@ test: $(READY)  ## lint, types, layers and all tests, on all cores; minutes
 	echo "make test took $$(($$(date +%s) - began)) s"; exit $$status
 
 test-unit: $(READY)  ## tests of what decides, without I/O and without the slow ones; under a minute
-	@$(PYTEST) -q -m "not slow" --ignore tests/load/sources $(UNIT)
+	@$(PYTEST) -q -m "not slow" --ignore tests/utilization/sources $(UNIT)
 
-check: lint types layers  ## everything except the tests
+check: lint types layers code-rules  ## everything except the tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -46,6 +46,9 @@ types: $(READY)
 
 layers: $(READY)
 	$(BIN)/lint-imports
+
+code-rules: $(READY)  ## the rules of CONTRIBUTING that a program can check
+	$(BIN)/python -m tools.code_rules
 
 format: $(READY)  ## format the code
 	$(BIN)/ruff check --fix-only .

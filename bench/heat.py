@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from resettle.simulate.loads import Load
-from resettle.simulate.story import Story
+from resettle.simulate.result import Load, Story
 
 SHOWN = 10
 """Cycles in the picture, beside the start."""

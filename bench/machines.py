@@ -23,8 +23,8 @@ from bench.report import table, within_markers
 from resettle.controllers.soft_taints.reconcile import Mode, SimulatedTainter, task_of
 from resettle.framework import Descheduler, assembled, default_registry, load_policy
 from resettle.model import Snapshot
-from resettle.simulate.story import Story, told
-from resettle.simulate.wants import Wants
+from resettle.simulate.load_model import Wants
+from resettle.simulate.result import Story, told
 from resettle.testing import World
 
 ROOT = Path(__file__).parents[1]

@@ -26,10 +26,10 @@ from bench.run import DOCS, policy_text, repeatable, setting
 from bench.steady import replaced, taken
 from resettle.cycle import Report, Round
 from resettle.framework import Ending, Outcome, assembled, default_registry, load_policy
-from resettle.record.archive import Archive
-from resettle.record.book import Book
+from resettle.record.reader import Book
 from resettle.record.replay import descheduler_of, replayed
-from resettle.record.segment import Bounds, segments_in
+from resettle.record.segments import Bounds, segments_in
+from resettle.record.writer import Archive
 
 CYCLES = 12
 A_DAY = 288

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.serving import Serving
-from resettle.cluster.access import Access
+from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 
 EVICTION = b'{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p","namespace":"n"}}'

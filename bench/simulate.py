@@ -21,8 +21,7 @@ from bench.run import DOCS, repeatable, setting
 from bench.steady import taken
 from resettle.framework import assembled, default_registry, load_policy
 from resettle.model import Snapshot
-from resettle.simulate.story import Story, told
-from resettle.simulate.troubles import broken
+from resettle.simulate.result import Story, broken, told
 
 INTERVAL = timedelta(minutes=5)
 

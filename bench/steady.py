@@ -21,10 +21,10 @@ from msgspec import structs
 from bench.generate import Generator, shape_of
 from bench.report import table, within_markers
 from bench.run import DOCS, policy_text, repeatable, setting
-from resettle.cluster.collect import Collection
+from resettle.clock import Stopwatch
+from resettle.dumps.collection import Collection
 from resettle.framework import Descheduler, assembled, default_registry, load_policy
 from resettle.model import Change, Changes, Pod, Snapshot
-from resettle.stopwatch import Stopwatch
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ROUNDS = 5

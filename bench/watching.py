@@ -28,12 +28,11 @@ from bench.report import table, within_markers
 from bench.run import DOCS, policy_text, repeatable, setting
 from bench.serving import Serving, ask
 from bench.steady import AT
-from resettle.cluster.cache import Cache
-from resettle.kube.transport.client import Client
-from resettle.cluster.collect import list_cluster
-from resettle.cluster.kubeconfig import read_kubeconfig
+from resettle.dumps.collection import list_cluster
 from resettle.framework import Descheduler, assembled, default_registry, load_policy
+from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.kube.transport.client import Client
+from resettle.kube.watch.cache import Cache
 
 ROUNDS = 5
 SETTLED_SECONDS = 120

@@ -1,4 +1,6 @@
-"""Time, as something that is passed in.
+"""Where time goes: for the report of a cycle, for `--profile-cycle`, and for bug reports.
+
+Time, as something that is passed in.
 
 The wall's is for what people and objects say, a steady one for how long something takes: a step of
 the wall clock must never shorten or stretch a wait.
@@ -8,8 +10,40 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+Phase = TypeVar("Phase", bound=Hashable)
+
+
+class Spent(NamedTuple):
+    """Seconds that a phase took."""
+
+    wall: float
+    cpu: float
+    """Of the whole process."""
+
+
+class Stopwatch(Generic[Phase]):
+    """Adds up wall clock and CPU time by phase, in the order phases first came."""
+
+    def __init__(self) -> None:
+        self.spent: dict[Phase, Spent] = {}
+
+    @contextmanager
+    def phase(self, name: Phase) -> Iterator[None]:
+        """Times what happens inside."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            before = self.spent.get(name, Spent(0.0, 0.0))
+            self.spent[name] = Spent(
+                before.wall + time.perf_counter() - wall,
+                before.cpu + time.process_time() - cpu,
+            )
 
 
 class Clock(Protocol):

@@ -18,19 +18,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from resettle.clock import Clock
-from resettle.cluster.cache import Cache
-from resettle.evict.events import Recorder
-from resettle.evict.ledger import Ledger
+from resettle.clock import Clock, Stopwatch
+from resettle.eviction.in_flight import Ledger
+from resettle.eviction.pod_events import Recorder
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.mover import Ending, Moved, Outcome
 from resettle.framework.plan import Move, Plan, Turn
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
-from resettle.framework.spans import NO_SPANS, Spans
-from resettle.load.sources.meters import Meters
+from resettle.framework.tracing import NO_SPANS, Spans
+from resettle.kube.watch.cache import Cache
 from resettle.log import Log
 from resettle.model.snapshot import Snapshot
-from resettle.stopwatch import Stopwatch
+from resettle.utilization.sources.poller import Meters
 
 ROUNDS = 4
 """Plans drawn in one cycle, at most."""

@@ -13,7 +13,7 @@ import pytest
 
 from bench.generate import LISTS, NODE_CPU, NODE_PODS, WORST, Shape, shape_of, write
 from bench.run import policy_text
-from resettle.cluster.dump import Dump
+from resettle.dumps.reader import Dump
 from resettle.framework.descheduler import assembled
 from resettle.framework.plan import Plan
 from resettle.framework.registry import default_registry

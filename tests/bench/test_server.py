@@ -13,8 +13,8 @@ import pytest
 
 from bench.generate import LISTS, Generator, Shape
 from bench.server import PATHS, Cluster, Server
-from resettle.cluster.collect import list_cluster
-from resettle.cluster.kubeconfig import Access
+from resettle.dumps.collection import list_cluster
+from resettle.kube.auth.kubeconfig import Access
 from resettle.testing import NOW
 
 SHAPE = Shape(nodes=10, pods_per_node=12, pods_per_template=1, budgets=1.0)

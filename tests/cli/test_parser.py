@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from resettle.cli.flags import add_switch
+from resettle.cli.flags.common import add_switch
 from resettle.cli.parser import Parser
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from resettle.testing import PocketServer
+from tests.conformance.harness import Place
 
 from .client import Client
-from .place import Place
 
 URL, TOKEN, CA = (os.environ.get(f"RESETTLE_E2E_{it}", "") for it in ("URL", "TOKEN", "CA"))
 SERVERS = ("pocket", "real") if URL else ("pocket",)

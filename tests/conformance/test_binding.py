@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .place import Place
+from tests.conformance.harness import Place
 
 
 def test_a_binding_gives_a_pod_its_node(place: Place) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.harness import NOBODY, Place, pod_body
+
 from .client import Object
-from .place import NOBODY, Place, pod_body
 
 LABELS = {"app": "kinds"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .place import Place
+from tests.conformance.harness import Place
 
 WEB = {"app": "web"}
 

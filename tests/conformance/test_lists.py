@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.harness import CORE, Place, config_map
+
 from .client import Client, Reply
-from .place import CORE, Place, config_map
 
 MANY = [f"item-{i}" for i in range(7)]
 

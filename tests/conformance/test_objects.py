@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.harness import CORE, Place, config_map, pod_body
+
 from .client import Client, Object
-from .place import CORE, Place, config_map, pod_body
 
 # -- creating ------------------------------------------------------------------------------------
 

@@ -7,9 +7,9 @@ import secrets
 import pytest
 
 from resettle.testing import definition
+from tests.conformance.harness import CORE, Place
 
 from .client import Client, Object
-from .place import CORE, Place
 
 
 def test_of_two_who_take_a_lease_one_has_it(place: Place) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.harness import CORE, Place, config_map
+
 from .client import JSON_PATCH, MERGE, STRATEGIC
-from .place import CORE, Place, config_map
 
 
 @pytest.mark.parametrize(

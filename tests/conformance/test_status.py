@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.conformance.harness import CORE, Place
+
 from .client import Object
-from .place import CORE, Place
 
 
 def deployment(name: str, replicas: int = 0) -> Object:

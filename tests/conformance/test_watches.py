@@ -7,8 +7,9 @@ from itertools import islice
 
 import pytest
 
+from tests.conformance.harness import Place, config_map
+
 from .client import Event
-from .place import Place, config_map
 
 OURS = "watched"
 

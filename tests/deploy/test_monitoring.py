@@ -10,16 +10,16 @@ import pytest
 import yaml
 
 from resettle.controllers.soft_taints.desired import OVERUTILIZED
-from resettle.evict.ledger import Stage
+from resettle.eviction.in_flight import Stage
 from resettle.framework.mover import Ending
-from resettle.load.bands import BANDS
-from resettle.loop.status import Result, Role
-from resettle.model.taint import PREFER_NO_SCHEDULE
+from resettle.model.constraints import PREFER_NO_SCHEDULE
 from resettle.plugins.low_node_utilization import PLUGIN as LOW
+from resettle.runtime.status import Result, Role
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.testing import node, pod
-from tests.running import policy, running
+from resettle.utilization.bands import BANDS
+from tests.runtime.harness import policy, running
 from tests.telemetry.harness import Reading, readings
 from tools.operator_rules import SHIPPED, manifest
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import yaml
 
 from resettle import __version__
+from resettle.cli.commands.soft_tainter import PORT, settings_of
 from resettle.cli.main import parser
-from resettle.cli.soft_tainter import PORT, settings_of
-from resettle.policy.soft_taints import PREFIXES
+from resettle.policy.document import PREFIXES
 
 from .manifests import DEPLOY, Object, documents, pod_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from resettle.framework import default_registry, load_policy
+from tests.docs.commands import commands, printed
 
 from .reference import DOCS, ROOT
-from .shown import commands, printed
 
 PAGE = (DOCS / "policy" / "load-aware.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "load-aware"

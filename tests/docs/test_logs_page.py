@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resettle.evict.executor import EVENTS
+from resettle.eviction.executor import EVENTS
 from resettle.framework.mover import Ending
 from resettle.log import TOLD_FROM
 

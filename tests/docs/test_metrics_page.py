@@ -8,14 +8,14 @@ import pytest
 
 from resettle.cli.main import parser
 from resettle.controllers.soft_taints.runner import RoundResult
-from resettle.evict.ledger import Stage
+from resettle.eviction.in_flight import Stage
 from resettle.framework.mover import Ending
-from resettle.load.bands import OVER, UNDER, UNKNOWN, WITHIN
-from resettle.loop.status import Result, Role
+from resettle.runtime.status import Result, Role
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE, SOFT_TAINTER_CATALOGUE
 from resettle.telemetry.metrics.run import IMMEDIATE_RESULTS, LIMIT_RESULTS, RunMetrics
 from resettle.telemetry.metrics.soft_tainter import SoftTainterMetrics, Write
 from resettle.telemetry.routes import ALIVE, READY
+from resettle.utilization.bands import OVER, UNDER, UNKNOWN, WITHIN
 from tests.deploy.monitoring import MONITORING, alerts
 from tools.metrics_page import PAGE, VALUES, page
 

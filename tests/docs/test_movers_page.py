@@ -9,14 +9,14 @@ from typing import Any
 
 import yaml
 
-from resettle.evict import ledger
-from resettle.evict.events import event_of
-from resettle.evict.eviction_api import eviction_of
-from resettle.evict.executor import AT_ONCE
+from resettle.eviction import in_flight
+from resettle.eviction.eviction_api import eviction_of
+from resettle.eviction.executor import AT_ONCE
+from resettle.eviction.pod_events import event_of
 from resettle.framework import Ending, Options
 from resettle.kube.transport.pacing import TRIES
 from resettle.testing import HandClock
-from tests.evict.moves import seen, to_leave
+from tests.eviction.builders import seen, to_leave
 
 from .page import doc
 from .reference import DOCS
@@ -42,7 +42,7 @@ def test_the_page_says_which_outcomes_limits_count() -> None:
 def test_the_picture_of_the_ledger_is_the_one_beside_its_code() -> None:
     (picture,) = blocks("text")
 
-    assert indent(picture, "    ") in (ledger.__doc__ or "")
+    assert indent(picture, "    ") in (in_flight.__doc__ or "")
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
@@ -50,8 +50,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
 
     assert (AT_ONCE, "Up to 32 requests" in text) == (32, True)
     assert (TRIES, "up to six times within ten seconds" in text) == (6, True)
-    assert (ledger.PATIENCE_SECONDS, "given up after ten minutes" in text) == (600, True)
-    assert (ledger.UNKNOWN_SECONDS, "still there after two minutes" in text) == (120, True)
+    assert (in_flight.PATIENCE_SECONDS, "given up after ten minutes" in text) == (600, True)
+    assert (in_flight.UNKNOWN_SECONDS, "still there after two minutes" in text) == (120, True)
 
 
 def test_the_request_has_the_keys_that_are_sent() -> None:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from resettle.cli.main import parser
-from resettle.cli.render import plan_document
+from resettle.cli.text.plan import plan_document
 from resettle.framework.codes import NOTED, REFUSED, RULED_OUT, STOPPED, UNWANTED, Meaning
 from resettle.model.kinds import KINDS
 from resettle.testing import cluster, node, plan, pod

@@ -8,10 +8,10 @@ import pytest
 
 from bench.machines import PICTURE, SEEDS, SETTINGS, builder, drawn, story_of, written
 from bench.report import within_markers
+from tests.docs.commands import commands, printed
 
 from .page import doc
 from .reference import DOCS, ROOT
-from .shown import commands, printed
 
 NAME = "policy/rebalancing-vms.md"
 PAGE = (DOCS / NAME).read_text(encoding="utf-8")

@@ -7,9 +7,8 @@ import re
 import pytest
 
 from resettle.model import Semantics
-from resettle.plugins.lifecycle_taints import KEYS, PREFIXES
-from resettle.policy.defaults import SAFE_DEFAULTS
-from resettle.policy.habits import HABITS
+from resettle.plugins.remove_pods_violating_node_taints import KEYS, PREFIXES
+from resettle.policy.versions.upstream_differences import HABITS, SAFE_DEFAULTS
 
 from .reference import DOCS
 

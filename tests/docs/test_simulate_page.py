@@ -7,15 +7,15 @@ from typing import Any
 
 from msgspec import structs
 
-from resettle.cli.loads_file import LoadsDocument, Queries
-from resettle.cli.scenario import EventDocument, ScenarioDocument
-from resettle.cli.story_document import stories_document
-from resettle.model.node import Node
+from resettle.cli.inputs.scenario import EventDocument, ScenarioDocument
+from resettle.cli.inputs.simulation import LoadsDocument, Queries
+from resettle.cli.text.simulation_json import stories_document
+from resettle.model.constraints import PREFER_NO_SCHEDULE, Taint
+from resettle.model.objects import Node
 from resettle.model.snapshot import Snapshot
-from resettle.model.taint import PREFER_NO_SCHEDULE, Taint
 from resettle.testing import cluster, node, pod
+from tests.simulate.harness import scripted, story
 
-from ..simulate.stage import scripted, story
 from .page import doc
 from .reference import ROOT
 from .test_pages import paths

@@ -7,13 +7,13 @@ import re
 import yaml
 from msgspec import structs
 
+from resettle.cli.commands.soft_tainter import settings_of
 from resettle.cli.main import parser
-from resettle.cli.soft_tainter import settings_of
 from resettle.controllers.soft_taints.desired import TaintScheme, excess, level_of
 from resettle.controllers.soft_taints.reconcile import Mode, task_of
 from resettle.framework import default_registry, load_policy
 from resettle.framework.descheduler import assembled
-from resettle.policy.soft_taints import SoftTaints
+from resettle.policy.document import SoftTaints
 from tests.deploy.values import CHART, read
 
 from .page import doc

@@ -12,17 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.cluster.workspace import Room
+from tests.e2e.installing.terminal import Terminal
+from tests.e2e.processes.run import Account
+from tests.e2e.soft_taints.account import TainterAccount
 from tools.control_plane.api import Api
 from tools.control_plane.build import built
 from tools.control_plane.papers import ADMIN
 from tools.control_plane.plane import Access, ControlPlane
 from tools.go_programs.build import Programs
 from tools.installers import build as installers
-
-from .installing import Terminal
-from .room import Room
-from .running import Account
-from .tainter_account import TainterAccount
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

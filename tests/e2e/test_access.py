@@ -10,12 +10,11 @@ import pytest
 import trustme
 import yaml
 
+from tests.e2e.cluster.service_accounts import account, resettle, way_in
+from tests.e2e.cluster.workspace import Room
+from tests.e2e.processes.command import Done, lifetime
 from tools.control_plane.papers import ADMIN, kubeconfig
 from tools.control_plane.plane import Access
-
-from .accounts import account, resettle, way_in
-from .command import Done, lifetime
-from .room import Room
 
 EVERYTHING = [
     {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list", "watch"]},

@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 from tests.deploy.monitoring import LOAD_RULES, RULES, alerts
-
-from .watchmen import promtool
+from tests.e2e.servers.alerting_prometheus import promtool
 
 MINUTES = 30 * 60
 """As long as a day is looked back, and an hour more."""

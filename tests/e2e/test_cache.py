@@ -7,17 +7,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from resettle.cluster.cache import Cache
-from resettle.cluster.collect import list_cluster
-from resettle.cluster.kubeconfig import read_kubeconfig
+from resettle.dumps.collection import list_cluster
+from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.kube.transport.client import Client
+from resettle.kube.watch.cache import Cache
 from resettle.model import Snapshot
 from resettle.testing import NOW
-from tests.cluster.watched import EVERYTHING, everything
+from tests.e2e.cluster.workspace import PATIENCE_SECONDS, Room
+from tests.kube.watch.harness import EVERYTHING, everything
 from tools.control_plane.papers import ADMIN
 from tools.control_plane.plane import Access
-
-from .room import PATIENCE_SECONDS, Room
 
 WAVES = (30, 5, 40, 0, 20)
 

@@ -12,8 +12,7 @@ import yaml
 from resettle.cli.main import parser
 from tests.deploy.manifests import KUSTOMIZE, pod_of
 from tests.deploy.values import VALUES, values
-
-from .installing import CHART, Object, Terminal, objects, of_kind
+from tests.e2e.installing.terminal import CHART, Object, Terminal, objects, of_kind
 
 POLICY = "deschedulerPolicy.profiles[0].name=p"
 BARE_FLAG = """--set-json 'cmdOptions={"dry-run": null}'"""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from tests.e2e.cluster.workspace import Room
 from tools.control_plane.api import Answer, Api
 from tools.control_plane.plane import Access
 from tools.control_plane.recipe import RECIPE
-
-from .room import Room
 
 
 def test_it_is_of_the_pinned_version(api: Api) -> None:

@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.e2e.cluster.policies import OURS, PEER, Args, policy
+from tests.e2e.cluster.protected_pods import IMPORTANT, aged, zoo
+from tests.e2e.cluster.workloads import old_enough, once, workload
+from tests.e2e.cluster.workspace import Room
+from tests.e2e.processes.run import Account, settled
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
-
-from .arranging import old_enough, once, workload
-from .policies import OURS, PEER, Args, policy
-from .room import Room
-from .running import Account, settled
-from .zoo import IMPORTANT, aged, zoo
 
 TOO_OLD = {"maxPodLifeTimeSeconds": 1}
 STRICT: Args = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.installing.terminal import Terminal
+from tests.e2e.processes.run import Account, settled
 from tools.control_plane.api import Api
 
-from .installing import Terminal
-from .room import Room, eventually
-from .running import Account, settled
 from .test_run import old_enough, too_old
 
 

@@ -18,19 +18,18 @@ import yaml
 
 from tests import ROOT
 from tests.docs.page import blocks_in, doc
+from tests.e2e.cluster.policies import OURS, policy
+from tests.e2e.cluster.violation_scenarios import nodes_are_tainted
+from tests.e2e.cluster.violations import pods_on_tainted_nodes
+from tests.e2e.cluster.workloads import look
+from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.installing.installations import SELECTOR, USER
+from tests.e2e.installing.terminal import Terminal
+from tests.e2e.kubelet.containers import Container
+from tests.e2e.kubelet.kubelet import Kubelet
+from tests.e2e.processes.run import Noted, Policy, accounted_for
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
-
-from .arranging import look
-from .containers import Container
-from .installations import SELECTOR, USER
-from .installing import Terminal
-from .kubelet import Kubelet
-from .mishaps import nodes_are_tainted
-from .policies import OURS, policy
-from .room import Room, eventually
-from .running import Noted, Policy, accounted_for
-from .violations import pods_on_tainted_nodes
 
 NOT_HERE = re.compile(r"^docker |^kubectl .*\blogs\b")
 """What takes a container engine, or a kubelet that the API server can ask."""

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.cluster.policies import OURS, PEER, policy
+from tests.e2e.cluster.workloads import ALONE, open_all, open_only, restarted, uids, workload
+from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.processes.run import Account, Run, settled
 from tools.control_plane.api import Api
-
-from .arranging import ALONE, open_all, open_only, restarted, uids, workload
-from .policies import OURS, PEER, policy
-from .room import Room, eventually
-from .running import Account, Run, settled
 
 STRATEGY, ARGS = "RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 40}
 """Replacements have not restarted yet, so each pod leaves once and then there is peace."""

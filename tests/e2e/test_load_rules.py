@@ -13,23 +13,22 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from resettle.cluster.access import Access
+from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
-from resettle.load.measuring import MAX_AGE
-from resettle.load.queried import METRIC, Queried
-from resettle.load.sources.prometheus import PrometheusServer
-from resettle.model.quantity import NANO
-from resettle.model.readings import PROMETHEUS, Question, Readings
+from resettle.model.measurements import PROMETHEUS, Question, Readings
+from resettle.model.resources import NANO
 from resettle.model.semantics import PARITY
 from resettle.policy.document import Prometheus
 from resettle.testing import cluster, node
+from resettle.utilization.measured_usage import METRIC, Queried
+from resettle.utilization.metrics_args import MAX_AGE
+from resettle.utilization.sources.prometheus import PrometheusServer
 from tests.deploy.monitoring import LOAD_RULES
 from tests.deploy.test_load_rules import PUBLIC
-
-from .exporter import Exporter, Load
-from .room import eventually
-from .scraped import Scraped
-from .watchmen import load_rules, promtool
+from tests.e2e.cluster.workspace import eventually
+from tests.e2e.servers.alerting_prometheus import load_rules, promtool
+from tests.e2e.servers.exporters import Exporter, Load
+from tests.e2e.servers.page_prometheus import Scraped
 
 NODES = ("n1", "n2", "n3")
 WORKERS = dict.fromkeys(NODES, "worker")

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from tests.deploy.monitoring import panels
+from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.processes.run import RULES, Account, Run
+from tests.e2e.servers.alerting_prometheus import hasty_rules, watchman
+from tests.e2e.servers.exporters import Exporter, Load
+from tests.e2e.servers.faulty_proxy import Between, Fault
+from tests.e2e.servers.metrics_endpoint import Endpoint, Reader
+from tests.e2e.servers.page_prometheus import about_nodes, served
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 
-from .between import Between, Fault
-from .endpoint import Endpoint, Reader
-from .exporter import Exporter, Load
-from .room import Room, eventually
-from .running import RULES, Account, Run
-from .scraped import about_nodes, served
 from .test_run import too_old
-from .watchmen import hasty_rules, watchman
 
 REVIEWING = [
     {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},

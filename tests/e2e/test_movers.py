@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from tests import ROOT
+from tests.e2e.cluster.policies import OURS, Plugins, policy
+from tests.e2e.cluster.workloads import old_enough, uids, workload
+from tests.e2e.cluster.workspace import Room
+from tests.e2e.processes.run import RULES, Account, settled
+from tests.examples.harness import install
 from tools.control_plane.api import Api, Object
 from tools.control_plane.plane import Access
-
-from ..examples.installing import install
-from .arranging import old_enough, uids, workload
-from .policies import OURS, Plugins, policy
-from .room import Room
-from .running import RULES, Account, settled
 
 TOO_OLD = {"maxPodLifeTimeSeconds": 1}
 ASKED = "resettle.example/please-leave"

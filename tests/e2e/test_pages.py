@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.harness import follow, sitting_down
 from tests.docs.page import Page, pages
-from tests.docs.reader import follow, sitting_down
 from tools.go_programs.build import Programs
 
 KUBECTL = frozenset({"kubectl"})

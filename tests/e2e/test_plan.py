@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.processes.command import lifetime, plan
 from tools.control_plane.audit_log import AuditLog
 from tools.control_plane.papers import ADMIN, kubeconfig
 from tools.control_plane.plane import Access
-
-from .command import lifetime, plan
-from .room import Room, eventually
 
 ALWAYS_READ = {"": ["nodes", "pods"], "policy": ["poddisruptionbudgets"]}
 READ_FOR_FIT = {

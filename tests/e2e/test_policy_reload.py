@@ -7,14 +7,13 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
+from tests.e2e.cluster.old_pods import crowded, left_on_nodes, too_old
+from tests.e2e.cluster.policies import PEER, policy
+from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.processes.run import Account, Policy, Run, settled
+from tests.e2e.servers.faulty_proxy import Between, Fault, to_evictions
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
-
-from .between import Between, Fault, to_evictions
-from .policies import PEER, policy
-from .room import Room, eventually
-from .running import Account, Policy, Run, settled
-from .too_old import crowded, left_on_nodes, too_old
 
 EVERY_SECOND = ("--descheduling-interval", "1s")
 NOT_TAKEN = "policy not taken; the last good one stays in force"

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.e2e.cluster.policies import OURS, PEER, policy
+from tests.e2e.cluster.workloads import old_enough, once, uids, workload
+from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.processes.run import Account, settled
+from tests.e2e.random_clusters.valid_objects import HOLD
 from tools.control_plane.api import Api, Object
-
-from .acceptable import HOLD
-from .arranging import old_enough, once, uids, workload
-from .policies import OURS, PEER, policy
-from .room import Room, eventually
-from .running import Account, settled
 
 TOO_OLD = {"maxPodLifeTimeSeconds": 1}
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.processes.command import lifetime
+from tests.e2e.processes.run import Account, settled
 from tools.control_plane.api import Api
-
-from .command import lifetime
-from .room import Room, eventually
-from .running import Account, settled
 
 
 def too_old(room: Room, seconds: int = 1, **more: object) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """The soak in short: change all around, and in the end nothing is missed and nothing is left over.
 
-`python -m tests.e2e.soak` is the long form.
+`python -m tests.e2e.soak.command` is the long form.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.processes.run import Account
+from tests.e2e.soak.harness import WARM, soak
+from tests.e2e.soak.workloads import Estate
 from tools.control_plane.papers import QUIET
 from tools.control_plane.plane import Access
-
-from .estate import Estate
-from .running import Account
-from .soaking import WARM, soak
 
 PODS = 200
 SECONDS = 20

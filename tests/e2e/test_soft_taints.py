@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.control_plane.api import Object
-
-from .marking import (
+from tests.e2e.cluster.workspace import Room
+from tests.e2e.soft_taints.account import TainterAccount
+from tests.e2e.soft_taints.builders import (
     BOTH,
     CALM,
     KUBERNETES,
@@ -23,8 +23,7 @@ from .marking import (
     soft,
     written,
 )
-from .room import Room
-from .tainter_account import TainterAccount
+from tools.control_plane.api import Object
 
 GPU = {"key": "gpu", "effect": "NoSchedule"}
 LOST = {"key": "lost", "effect": "NoExecute", "timeAdded": "2026-01-31T11:00:00Z"}

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from resettle.evict.executor import AT_ONCE
+from resettle.eviction.executor import AT_ONCE
+from tests.e2e.cluster.old_pods import crowded, left_on_nodes, too_old
+from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.processes.run import Account, settled
+from tests.e2e.servers.faulty_proxy import Between, Fault, to_evictions
 from tools.control_plane.api import Api, Object
 from tools.control_plane.plane import Access
-
-from .between import Between, Fault, to_evictions
-from .room import Room, eventually
-from .running import Account, settled
-from .too_old import crowded, left_on_nodes, too_old
 
 STEADY = ("--descheduling-interval", "1s")
 UNPACED = (*STEADY, "--client-connection-qps", "-1")

@@ -13,11 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tools.control_plane.api import Api
-from tools.control_plane.plane import Access
-
-from .arranging import Arrange, look, uids, until_nothing_moves
-from .mishaps import (
+from tests.e2e.cluster.packing_scheduler import packing_scheduler
+from tests.e2e.cluster.policies import OURS, PEER, Args, policy
+from tests.e2e.cluster.violation_scenarios import (
     PREFERRED,
     REQUIRED,
     a_preferred_node_joins,
@@ -33,11 +31,7 @@ from .mishaps import (
     some_pods_fail,
     some_pods_restart,
 )
-from .packing import packing_scheduler
-from .policies import OURS, PEER, Args, policy
-from .room import Room
-from .running import Account, settled
-from .violations import (
+from tests.e2e.cluster.violations import (
     Wrongs,
     copies_on_one_node,
     crashing_pods,
@@ -51,6 +45,11 @@ from .violations import (
     restless_pods,
     uneven,
 )
+from tests.e2e.cluster.workloads import Arrange, look, uids, until_nothing_moves
+from tests.e2e.cluster.workspace import Room
+from tests.e2e.processes.run import Account, settled
+from tools.control_plane.api import Api
+from tools.control_plane.plane import Access
 
 
 class Case(NamedTuple):

@@ -6,13 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from resettle.cluster.lease_settings import LeaseSettings
+from resettle.kube.leader_election.election import LeaseSettings
+from tests.e2e.cluster.old_pods import crowded, left_on_nodes, too_old
+from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.processes.in_process_run import Inside
+from tests.e2e.processes.run import Account, settled
 from tools.control_plane.api import Api
-
-from .inside import Inside
-from .room import Room, eventually
-from .running import Account, settled
-from .too_old import crowded, left_on_nodes, too_old
 
 HOURS = timedelta(hours=5)
 FORWARDS, BACKWARDS = pytest.param(HOURS, id="forwards"), pytest.param(-HOURS, id="backwards")

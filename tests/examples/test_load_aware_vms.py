@@ -6,9 +6,9 @@ import pytest
 
 from bench.machines import CYCLES, EXAMPLE, SEEDS, SETTINGS, Setting, builder, story_of
 from resettle.framework import default_registry, load_policy
+from resettle.simulate.load_model import FIGURES
 from resettle.simulate.ping_pong import MEMORY
-from resettle.simulate.story import Story
-from resettle.simulate.wants import FIGURES
+from resettle.simulate.result import Story
 
 STILL = 50
 """Cycles in which nothing may move any more."""

@@ -12,8 +12,7 @@ import pytest
 
 from tests import ROOT
 from tests.docs.page import Page
-
-from .installing import install, python
+from tests.examples.harness import install, python
 
 EXAMPLE = ROOT / "examples" / "moving-day"
 DOORS = (

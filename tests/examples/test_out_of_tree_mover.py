@@ -11,8 +11,8 @@ import pytest
 from resettle.testing import PocketServer, cluster, node, pod
 from tests import ROOT
 from tests.docs.page import Page
+from tests.examples.harness import install, python
 
-from .installing import install, python
 from .test_out_of_tree import DOORS, imported_from_resettle
 
 EXAMPLE = ROOT / "examples" / "please-leave"

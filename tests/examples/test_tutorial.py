@@ -10,8 +10,7 @@ import pytest
 
 from tests import ROOT
 from tests.docs.page import Page, Shown
-
-from .installing import install, python
+from tests.examples.harness import install, python
 
 PAGE = Page(ROOT / "docs" / "extend" / "write-a-plugin.md")
 OURS = ("python", "pytest", "resettle")

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from resettle.cli.answer_pod import pod_text
-from resettle.cli.render import Paint
+from resettle.cli.text.explain_pod import pod_text
+from resettle.cli.text.plan import Paint
 from resettle.explain.cycle import CycleAnswer, explain_cycle
 from resettle.explain.node import NodeAnswer, explain_node
 from resettle.explain.pod import PluginDecision, PodAnswer, explain_pod

@@ -15,7 +15,7 @@ from resettle.explain.pod import NO_TURN, answer_for
 from resettle.explain.what_if import PlanInputs
 from resettle.framework import Descheduler, assembled, default_registry, load_policy
 from resettle.testing import World
-from resettle.testing.chance.policies import BALANCE, DESCHEDULE
+from resettle.testing.random.policies import BALANCE, DESCHEDULE
 from resettle.testing.strategies import clusters
 
 THOROUGH = settings(max_examples=40, deadline=None, derandomize=True, database=None)

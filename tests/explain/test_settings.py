@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from resettle.cli.answer_pod import pod_text
-from resettle.cli.render import Paint
+from resettle.cli.text.explain_pod import pod_text
+from resettle.cli.text.plan import Paint
 from resettle.testing import World, claim, cluster, namespace, node, pod
 
 from .builders import about_pod, hints, policy

@@ -16,10 +16,9 @@ from resettle.framework import (
 )
 from resettle.framework.view import View
 from resettle.model.pod import Pod
-from resettle.model.selector import parse_selector
+from resettle.model.selectors import parse_selector
 from resettle.testing import NodeBuilder, World, cluster, node, plan_policy, pod
-
-from .drawing import guarded_by, instance
+from tests.framework.harness import guarded_by, instance
 
 INSTALLED = default_registry()
 LOCAL = [{"name": "v", "emptyDir": {}}]

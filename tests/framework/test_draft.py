@@ -9,8 +9,7 @@ import pytest
 from resettle.framework import Draft, Limit, Limits, Plugin, Refusal
 from resettle.framework.view import View
 from resettle.testing import World, budget, cluster, node, pod
-
-from .drawing import drawn, found, keeper, proposing, verdicts, words
+from tests.framework.harness import drawn, found, keeper, proposing, verdicts, words
 
 LOCAL = [{"name": "v", "emptyDir": {}}]
 

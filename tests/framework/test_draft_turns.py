@@ -22,12 +22,11 @@ from resettle.framework import (
     surveyed,
 )
 from resettle.framework.view import View
+from resettle.model.measurements import METRICS_API
 from resettle.model.pod import Pod
-from resettle.model.readings import METRICS_API
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.testing import World, cluster, node, pod
-
-from .drawing import (
+from tests.framework.harness import (
     EVICT,
     EVICTOR,
     drawn,

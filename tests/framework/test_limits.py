@@ -10,10 +10,9 @@ from msgspec import convert
 from resettle.framework import Descheduler, Instance, Limits, default_registry
 from resettle.framework.codes import REASONS
 from resettle.framework.limits import share
-from resettle.policy.known import ExtensionPoint
+from resettle.policy.args import ExtensionPoint
 from resettle.testing import World, cluster, node, plan, pod, spread
-
-from .drawing import EVICTOR, drawn, guarded_by, proposing, verdicts, words
+from tests.framework.harness import EVICTOR, drawn, guarded_by, proposing, verdicts, words
 
 
 def on_nodes(*names: str, nodes: int = 0) -> World:

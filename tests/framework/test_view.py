@@ -20,9 +20,8 @@ from resettle.framework import (
     View,
 )
 from resettle.model import IMPROVED, PARITY, Pod, Semantics, Snapshot
-from resettle.model.selector import parse_selector
-from resettle.policy.args import Args, Namespaces
-from resettle.policy.known import ExtensionPoint
+from resettle.model.selectors import parse_selector
+from resettle.policy.args import Args, ExtensionPoint, Namespaces
 from resettle.testing import cluster, node, pod
 
 NODES = [

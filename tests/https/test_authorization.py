@@ -12,10 +12,10 @@ import pytest
 from aiohttp import web
 
 from resettle.clock import SYSTEM
-from resettle.cluster.kubeconfig import read_kubeconfig
 from resettle.https import ServingCertificate, Tls
 from resettle.https.authorization import CACHE_SECONDS, ApiServerAuthorizer
 from resettle.https.server import HttpsServer, listen
+from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.testing import Ban, Fault, HandClock, PocketServer

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from resettle.cluster.certificates import end_of_binary
 from resettle.errors import InputError
 from resettle.https import Tls
 from resettle.https.certificates import context_factory
+from resettle.kube.auth.tls import end_of_binary
 from resettle.testing import HandClock
-from tests.cluster.certificates import Authority
+from tests.kube.auth.fakes import Authority
 
 from .harness import HttpsClient, play, replace_file, serving, trust_all
 

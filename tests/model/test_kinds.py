@@ -6,9 +6,9 @@ import pytest
 from msgspec import Struct, structs
 
 from resettle.errors import InputError, PluginError
-from resettle.model import wire
 from resettle.model.changes import Changes
-from resettle.model.decode import Decoder
+from resettle.model.decoding import wire
+from resettle.model.decoding.decoder import Decoder
 from resettle.model.kinds import (
     ALWAYS_READ,
     FIELDS,
@@ -19,7 +19,7 @@ from resettle.model.kinds import (
     kinds_to_list,
 )
 from resettle.model.snapshot import Snapshot
-from resettle.record.rows import Page
+from resettle.record.encoding import Page
 from resettle.testing import NOW
 
 

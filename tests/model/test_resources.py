@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from resettle.model.quantity import parse_quantity
-from resettle.model.resources import ContainerAsk, larger, pod_requests, quality_of_service, total
+from resettle.model.resources import (
+    ContainerAsk,
+    larger,
+    parse_quantity,
+    pod_requests,
+    quality_of_service,
+    total,
+)
 from resettle.testing import cluster, node, pod
 
 

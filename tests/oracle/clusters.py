@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from resettle.testing import budget, namespace, node, pod, spread
-from resettle.testing.objects import merged
+from resettle.testing.builders import merged
 
 from .objects import (
     DRIVER,

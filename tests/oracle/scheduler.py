@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from . import neighbours, placing, room, spreading, storage
-from .selecting import Object
-from .world import Placed, key_of, world_of
+from tests.oracle import node_rules, pod_affinity, resources, topology_spread, volumes
+from tests.oracle.cluster_state import Placed, key_of, world_of
+from tests.oracle.selectors import Object
 
 FINISHED = ("Succeeded", "Failed")
 
@@ -41,11 +41,11 @@ class Oracle:
         here = [other.pod for other in others if other.node is there]
         return (
             _unknowable(it)
-            or placing.refusal(it, there)
-            or room.refusal(it, there, here)
-            or storage.refusal(it, there, others, world)
-            or spreading.refusal(it, there, others, world.nodes)
-            or neighbours.refusal(it, there, others, world.namespaces)
+            or node_rules.refusal(it, there)
+            or resources.refusal(it, there, here)
+            or volumes.refusal(it, there, others, world)
+            or topology_spread.refusal(it, there, others, world.nodes)
+            or pod_affinity.refusal(it, there, others, world.namespaces)
         )
 
     def move(self, pod: str, node: str) -> None:
@@ -64,21 +64,21 @@ class Oracle:
         world, placed = self._world, self._placed()
         for name, node in world.nodes.items():
             here = [it.pod for it in placed if it.node is node]
-            for problem in (*_overfull(node, here), *storage.overfull(node, here, world)):
+            for problem in (*_overfull(node, here), *volumes.overfull(node, here, world)):
                 yield f"node {name}: too much of {problem}"
         for key, pod, node in (it for it in placed if not it.terminating):
             others = [it for it in placed if it.key != key]
-            if not placing.suits(pod, node):
+            if not node_rules.suits(pod, node):
                 yield f"{key}: not on a node that it asks for"
-            if placing.untolerated(pod, node):
+            if node_rules.untolerated(pod, node):
                 yield f"{key}: on a node with a taint that it does not tolerate"
-            for other in neighbours.too_near(pod, node, others, world.namespaces):
+            for other in pod_affinity.too_near(pod, node, others, world.namespaces):
                 yield f"{key}: not kept away from {other.key}"
-            for topology in neighbours.forsaken(pod, node, others, world.namespaces):
+            for topology in pod_affinity.forsaken(pod, node, others, world.namespaces):
                 yield f"{key}: not near those it wants in its {topology}"
-            for topology in spreading.lopsided(pod, placed, world.nodes):
+            for topology in topology_spread.lopsided(pod, placed, world.nodes):
                 yield f"{key}: not spread over {topology}"
-            for volume in storage.out_of_reach(pod, node, world):
+            for volume in volumes.out_of_reach(pod, node, world):
                 yield f"{key}: volume {volume} out of reach"
 
     def _placed(self) -> list[Placed]:
@@ -100,15 +100,15 @@ def _unknowable(pod: Object) -> str | None:
 
 def _overfull(node: Object, here: list[Object]) -> Iterator[str]:
     """What is asked of the node more often, or more of, than it has."""
-    offered = room.allocatable(node)
+    offered = resources.allocatable(node)
     if len(here) > offered.get("pods", 0):
         yield "pods"
-    wanted = [room.requests(pod) for pod in here]
+    wanted = [resources.requests(pod) for pod in here]
     for resource in {name for asked in wanted for name in asked}:
         if sum(asked.get(resource, 0) for asked in wanted) > offered.get(resource, 0):
             yield resource
     for i, pod in enumerate(here):
-        used = [port for other in here[:i] for port in room.ports(other)]
-        for port in room.ports(pod):
-            if any(room.clash(port, other) for other in used):
+        used = [port for other in here[:i] for port in resources.ports(other)]
+        for port in resources.ports(pod):
+            if any(resources.clash(port, other) for other in used):
                 yield f"host port {port[0]}/{port[1]}"

@@ -14,7 +14,7 @@ import pytest
 
 from resettle.framework import Descheduler, Draft
 from resettle.model import Fleet, Pod, Snapshot
-from resettle.model.population import Population
+from resettle.model.pod_index import Population
 from tests.parity.corpus import FILES, Case, cases
 
 OTHER_LOTS = {

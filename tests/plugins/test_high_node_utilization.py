@@ -10,7 +10,7 @@ import pytest
 from resettle.errors import PolicyError
 from resettle.plugins.high_node_utilization import PLUGIN
 from resettle.testing import NodeBuilder, Planned, cluster, node, plan, pod
-from resettle.testing.objects import Object
+from resettle.testing.builders import Object
 
 LOW: dict[str, Any] = {"thresholds": {"cpu": 30, "pods": 30}}
 CPU: dict[str, Any] = {"thresholds": {"cpu": 30}}

@@ -15,7 +15,7 @@ from resettle.plugins import (
     remove_pods_violating_topology_spread_constraint,
 )
 from resettle.testing import World, cluster, node, plan, pod, spread
-from tests.plugins.improved import improved, landings
+from tests.plugins.builders import improved, landings
 
 SPREAD = remove_pods_violating_topology_spread_constraint.PLUGIN
 ANTI = remove_pods_violating_inter_pod_anti_affinity.PLUGIN

@@ -23,9 +23,8 @@ from resettle.testing import (
     pod_metrics,
     spread,
 )
-from resettle.testing.objects import Object
-
-from .improved import NO_LIMITS, NO_MINIMUM
+from resettle.testing.builders import Object
+from tests.plugins.builders import NO_LIMITS, NO_MINIMUM
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -9,7 +9,7 @@ import pytest
 
 from resettle.plugins.low_node_utilization import PLUGIN
 from resettle.testing import NodeBuilder, Planned, World, cluster, node, plan, pod
-from resettle.testing.objects import Object
+from resettle.testing.builders import Object
 
 HALF: dict[str, Any] = {
     "thresholds": {"cpu": 30, "pods": 30},

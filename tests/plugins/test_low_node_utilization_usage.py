@@ -21,8 +21,8 @@ from resettle.testing import (
     pod_metrics,
     query_answer,
 )
-from resettle.testing.objects import Object
-from tests.plugins.improved import NO_LIMITS, NO_MINIMUM
+from resettle.testing.builders import Object
+from tests.plugins.builders import NO_LIMITS, NO_MINIMUM
 
 PEER, OURS = "descheduler/v1alpha2", "resettle/v1"
 either = pytest.mark.parametrize("version", [PEER, OURS])

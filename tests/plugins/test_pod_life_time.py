@@ -8,8 +8,7 @@ import pytest
 
 from resettle.plugins.pod_life_time import PLUGIN, STATES
 from resettle.testing import cluster, node, plan, pod
-
-from .asking import faults
+from tests.plugins.harness import faults
 
 Object = dict[str, Any]
 

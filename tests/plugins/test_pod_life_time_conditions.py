@@ -9,7 +9,7 @@ import pytest
 from resettle.model.pod import CONDITIONS
 from resettle.plugins.pod_life_time import PLUGIN, Args, ConditionFilter
 from resettle.testing import cluster, node, plan, pod
-from resettle.testing.objects import before
+from resettle.testing.builders import before
 
 Object = dict[str, Any]
 

@@ -11,7 +11,7 @@ import pytest
 from resettle.errors import PolicyError
 from resettle.plugins.remove_duplicates import PLUGIN
 from resettle.testing import NodeBuilder, Planned, World, cluster, node, plan, pod
-from resettle.testing.objects import Object
+from resettle.testing.builders import Object
 
 POOL = {"pool": "blue"}
 

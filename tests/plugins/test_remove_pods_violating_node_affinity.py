@@ -8,8 +8,7 @@ import pytest
 
 from resettle.plugins.remove_pods_violating_node_affinity import PLUGIN
 from resettle.testing import NodeBuilder, cluster, node, plan, pod
-
-from .asking import faults
+from tests.plugins.harness import faults
 
 Object = dict[str, Any]
 

@@ -8,8 +8,7 @@ import pytest
 
 from resettle.plugins.remove_pods_violating_node_taints import PLUGIN
 from resettle.testing import NodeBuilder, cluster, node, plan, pod
-
-from .asking import EVICT, faults
+from tests.plugins.harness import EVICT, faults
 
 Object = dict[str, Any]
 

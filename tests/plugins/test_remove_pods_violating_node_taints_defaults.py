@@ -9,12 +9,16 @@ import pytest
 
 from resettle.framework import Plan
 from resettle.model import IMPROVED, PARITY
-from resettle.plugins.lifecycle_taints import KEYS, of_lifecycle
-from resettle.plugins.remove_pods_violating_node_taints import PLUGIN, Args, patience
+from resettle.plugins.remove_pods_violating_node_taints import (
+    KEYS,
+    PLUGIN,
+    Args,
+    of_lifecycle,
+    patience,
+)
 from resettle.testing import NOW, NodeBuilder, World, cluster, node, plan, pod
-from resettle.testing.objects import before
-
-from .asking import faults
+from resettle.testing.builders import before
+from tests.plugins.harness import faults
 
 Object = dict[str, Any]
 OURS = "resettle/v1"

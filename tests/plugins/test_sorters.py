@@ -9,8 +9,7 @@ import pytest
 
 from resettle.errors import PolicyError
 from resettle.testing import cluster, node, plan_policy, pod
-
-from .asking import PREFER_NO_EVICTION
+from tests.plugins.harness import PREFER_NO_EVICTION
 
 Object = dict[str, Any]
 

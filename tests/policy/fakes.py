@@ -7,10 +7,17 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from resettle.policy.args import Args, Duration, Int32, Namespaces, SelectingArgs, Unsigned
-from resettle.policy.known import ExtensionPoint
-from resettle.policy.ours import Ours
-from resettle.policy.problem import Problem
+from resettle.policy.args import (
+    Args,
+    Duration,
+    ExtensionPoint,
+    Int32,
+    Namespaces,
+    SelectingArgs,
+    Unsigned,
+)
+from resettle.policy.document import Ours
+from resettle.policy.problems import Problem
 
 Percent = Annotated[float, Meta(ge=0, le=100, description="a percentage")]
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from resettle.framework import Plugin, PluginRun
+from resettle.policy.args import ExtensionPoint
 from resettle.policy.document import PluginSets
-from resettle.policy.known import ExtensionPoint
 
 
 @pytest.mark.parametrize("point", ExtensionPoint)

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from resettle.errors import PolicyError
-from resettle.model.selector import EVERYTHING, parse_selector
+from resettle.model.selectors import EVERYTHING, parse_selector
+from resettle.policy.args import ExtensionPoint
 from resettle.policy.document import Limits, MetricsProvider, Prometheus
-from resettle.policy.known import ExtensionPoint
 from resettle.policy.load import load_policy
+from tests.policy.harness import HEAD, document, errors, load, one_profile, warnings
 
 from .fakes import PLUGINS, EvictorArgs, LifeArgs, LowArgs
-from .reading import HEAD, document, errors, load, one_profile, warnings
 
 GOOD = """\
 apiVersion: descheduler/v1alpha2

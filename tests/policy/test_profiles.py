@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from resettle.policy.known import ExtensionPoint
+from resettle.policy.args import ExtensionPoint
+from tests.policy.harness import HEAD, IMPROVED_HEAD, errors, load, one_profile, profile, warnings
 
 from .fakes import PLUGINS, EvictorArgs, FailedArgs, LifeArgs, SortArgs
-from .reading import HEAD, IMPROVED_HEAD, errors, load, one_profile, profile, warnings
 
 CONFIGS = """
 pluginConfig:

@@ -10,9 +10,8 @@ from resettle.model.changes import Change, Changes
 from resettle.model.snapshot import Snapshot
 from resettle.simulate.events import Event, consequences
 from resettle.testing import NOW, World, budget, cluster, node, pod
-from resettle.testing.objects import Object
-
-from .stage import EVICT, homes, objects, scripted, story
+from resettle.testing.builders import Object
+from tests.simulate.harness import EVICT, homes, objects, scripted, story
 
 AGENT = "DaemonSet/agent"
 POOL = {"pool": "blue"}

@@ -9,9 +9,8 @@ import pytest
 from resettle.model.changes import Change, Changes
 from resettle.simulate.ping_pong import Trails
 from resettle.testing import NOW, World, budget, cluster, node, pod
-from resettle.testing.objects import Object, merged
-
-from .stage import EVICT, FIVE_MINUTES, homes, landed, objects, on_stage, scripted
+from resettle.testing.builders import Object, merged
+from tests.simulate.harness import EVICT, FIVE_MINUTES, homes, landed, objects, on_stage, scripted
 
 FULL = pod("full", owner=None, cpu="4")
 BUSY = pod("busy", owner=None, cpu="3")

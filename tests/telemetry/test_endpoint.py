@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from resettle.clock import SYSTEM
-from resettle.cluster.access import Access
-from resettle.cluster.kubeconfig import read_kubeconfig
-from resettle.cluster.lease_settings import LeaseSettings
 from resettle.errors import Forbidden, InputError
 from resettle.framework import Plugin
+from resettle.kube.auth.access import Access
+from resettle.kube.auth.kubeconfig import read_kubeconfig
+from resettle.kube.leader_election.election import LeaseSettings
 from resettle.log import Log
-from resettle.loop.status import Role, Status
+from resettle.runtime.status import Role, Status
 from resettle.telemetry import Endpoint, EndpointSettings, build_run_metrics
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.testing import Ban, Fault, HandClock, PocketServer, node, pod
 from tests.https.harness import SECONDS, Response, get, play
-from tests.running import Stage, policy, running
+from tests.runtime.harness import Stage, policy, running
 
 from .harness import readings
 

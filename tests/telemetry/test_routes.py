@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from resettle.loop.status import Role, Status
+from resettle.runtime.status import Role, Status
 from resettle.telemetry.routes import ALIVE, OVERDUE_SECONDS, READY, run_checks
 
 WELL = Status(

@@ -14,7 +14,7 @@ from resettle import __version__
 from resettle.log import Log
 from resettle.telemetry.tracing import TracingSettings, send_traces
 from resettle.testing import Fault, PocketServer, cluster, node, pod
-from tests.running import Object, policy, running
+from tests.runtime.harness import Object, policy, running
 
 from .fakes import Receiver, facts, receiving
 

@@ -19,7 +19,7 @@ from resettle.framework import Args, Draft, Plugin, Refusal, default_registry, l
 from resettle.framework.view import View
 from resettle.model import Pod
 from resettle.testing import World, plan_policy
-from resettle.testing.objects import Object
+from resettle.testing.builders import Object
 from resettle.testing.strategies import clusters, policies
 from tests import ROOT
 

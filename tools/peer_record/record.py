@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.peer import VERSION, built
-from resettle.policy.convert import written
 from resettle.policy.document import V1ALPHA1
-from resettle.policy.walk import plain_value
+from resettle.policy.versions.upgrade import written
+from resettle.policy.yaml.typed_walk import plain_value
 from resettle.testing import NOW, Fault, PocketServer
-from tests.migrate.estates import Object, digest, estate
-from tests.migrate.record import FILE, Recorded, write
-from tests.migrate.samples import FILES, policy_in, seed_of
+from tests.cli.migrate.builders import Object, digest, estate
+from tests.cli.migrate.samples import FILES, policy_in, seed_of
+from tests.cli.migrate.upstream_record import FILE, Recorded, write
 
 RUNS = 6
 HELD = Fault(verbs=("create",), path="*/eviction", hold_seconds=0.05, times=1_000_000)

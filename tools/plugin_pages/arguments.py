@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from msgspec import NODEFAULT, Struct, inspect
 
 from resettle.framework.plugin import Plugin
-from resettle.policy.arguments import default_problems
-from resettle.policy.ours import OURS, is_ours
+from resettle.policy.document import OURS, is_ours
+from resettle.policy.profiles import default_problems
 
 DURATION = "duration such as `10m`"
 IN_EFFECT = {

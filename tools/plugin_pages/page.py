@@ -14,7 +14,7 @@ from pathlib import Path
 
 from resettle.framework.plugin import Plugin
 from resettle.framework.registry import GROUP
-from resettle.policy.known import ExtensionPoint
+from resettle.policy.args import ExtensionPoint
 from tools.plugin_pages.arguments import arguments
 from tools.plugin_pages.examples import EXAMPLES
 from tools.plugin_pages.worked import worked

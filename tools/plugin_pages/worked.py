@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from resettle.cli.main import run
-from resettle.cluster.kept import kept
+from resettle.dumps.anonymize import kept
 from resettle.model.kinds import KINDS
 from resettle.testing import World, budget
 

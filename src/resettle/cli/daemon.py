@@ -14,7 +14,7 @@ from resettle.errors import ResettleError
 if TYPE_CHECKING:
     from resettle.framework.plugin import Plugin
     from resettle.log import Log
-    from resettle.loop import Component, ComponentRunner, ComponentSettings
+    from resettle.runtime import Component, ComponentRunner, ComponentSettings
     from resettle.telemetry import EndpointSettings
     from resettle.telemetry.metrics.registry import ComponentMetrics
 
@@ -69,8 +69,8 @@ def run_component(
     import asyncio
 
     from resettle.clock import SYSTEM
-    from resettle.cluster.kubeconfig import find_access
-    from resettle.loop.runner import ComponentRunner, policy_file_of
+    from resettle.kube.auth.kubeconfig import find_access
+    from resettle.runtime.runner import ComponentRunner, policy_file_of
     from resettle.telemetry import Endpoint
 
     policy_file = policy_file_of(settings, plugins, SYSTEM, log)

@@ -63,7 +63,7 @@ def parser(meant: str | None = None) -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"resettle {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands")
     for command in [meant] if meant in COMMANDS else COMMANDS:
-        import_module(f"resettle.cli.{COMMANDS[command]}").register(commands)
+        import_module(f"resettle.cli.commands.{COMMANDS[command]}").register(commands)
     return top
 
 

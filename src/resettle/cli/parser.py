@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
-            from resettle.policy.problem import did_you_mean
+            from resettle.policy.problems import did_you_mean
 
             raise argparse.ArgumentError(
                 None, f"there is no command `{value}`; {did_you_mean(value, action.choices)}"
@@ -130,7 +130,7 @@ class Speller:
 
     def meant(self, word: str) -> str:
         """The flag that was probably meant, as a hint that ends a sentence."""
-        from resettle.policy.problem import nearest
+        from resettle.policy.problems import nearest
 
         said = word.partition("=")[0]
         names = {name.lstrip("-"): name for name in self._flags if name.startswith("--")}

@@ -1,7 +1,8 @@
-"""Answers to "why": why a pod moves or stays, what a node and a cycle amount to, what would help.
+"""Why a pod moves or stays, how a node and a cycle look, and what would change the answer.
 
-Nothing here decides: the plan is drawn as in `resettle plan`, while pods and nodes are watched.
-Start reading at `pod.explain_pod`; `node` and `cycle` have the other two questions, and
-`smallest_change` finds what would have to be different, by drawing plans with `what_if`. Only the
-command line imports this package.
+The plan is drawn as always, with some pods watched, and then asked: nothing here decides.
+`what_if` draws a plan with a change, `smallest_change` searches for one that moves the pod,
+`settings` and `limit_settings` list what could be changed. Start with `pod`. `cli` imports it.
+
+Import from outside: `cycle`, `node`, `pod`, `smallest_change`, `what_if`.
 """

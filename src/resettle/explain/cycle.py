@@ -17,7 +17,7 @@ from resettle.framework.plan import Move, Note, Plan, PluginRun, Proposal
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.view import View
 from resettle.model.pod import Pod
-from resettle.policy.known import ExtensionPoint
+from resettle.policy.args import ExtensionPoint
 
 MOST_NEAR_MISSES = 3
 

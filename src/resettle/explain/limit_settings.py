@@ -9,11 +9,11 @@ from typing import Any
 from msgspec import Struct, structs
 
 from resettle.explain.what_if import ChangeOption, PlanInputs
-from resettle.framework.knob import Reach
 from resettle.framework.limits import share
 from resettle.framework.plan import Move, Plan
+from resettle.framework.plugin import Reach
 from resettle.model.changes import Change, Changes
-from resettle.model.node import Budget
+from resettle.model.objects import Budget
 from resettle.model.pod import Pod
 
 HALF_PERCENTS = tuple(half / 2 for half in range(1, 201))

@@ -9,10 +9,10 @@ from resettle.explain.pod import PodAnswer, answer_for, node_out_of_scope
 from resettle.explain.what_if import PlanInputs
 from resettle.framework.plan import Move, Note, Plan
 from resettle.framework.verdict import Band, NotProposed
-from resettle.load.shares import offered, shares
-from resettle.model.node import Node
-from resettle.model.quantity import counted
+from resettle.model.objects import Node
+from resettle.model.resources import counted
 from resettle.model.snapshot import Snapshot
+from resettle.utilization.bands import offered, shares
 
 
 class ResourceUse(Struct, frozen=True):

@@ -18,9 +18,8 @@ from resettle.framework.verdict import NotProposed
 from resettle.framework.view import View
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
-from resettle.policy.args import SelectingArgs
-from resettle.policy.known import ExtensionPoint
-from resettle.policy.problem import nearest
+from resettle.policy.args import ExtensionPoint, SelectingArgs
+from resettle.policy.problems import nearest
 
 NO_TURN = "no-turn"
 FOUND_NO_CANDIDATE = ("no-candidate", "balanced")

@@ -15,15 +15,15 @@ from msgspec import structs
 
 from resettle.explain.limit_settings import budget_options, limit_options
 from resettle.explain.what_if import ChangeOption, PlanInputs
-from resettle.framework.knob import Knob, Reach
 from resettle.framework.plan import Proposal
+from resettle.framework.plugin import Knob, Reach
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import Refusal
 from resettle.model.changes import Change, Changes
-from resettle.model.diagnosis import NodeRejection, Shortage
-from resettle.model.node import Node
+from resettle.model.objects import Node
 from resettle.model.pod import Pod
-from resettle.model.quantity import NANO, counted, written
+from resettle.model.resources import NANO, counted, written
+from resettle.placement.diagnosis import NodeRejection, Shortage
 from resettle.policy.args import Args
 
 NODE_CODES = frozenset({"no-node-fits", "no-better-node", "would-break"})

@@ -14,8 +14,8 @@ from msgspec import Struct, structs
 
 from resettle.explain.settings import options_for
 from resettle.explain.what_if import ChangeOption, PlanInputs, WhatIf
-from resettle.framework.knob import Reach
 from resettle.framework.plan import Plan, Proposal
+from resettle.framework.plugin import Reach
 from resettle.framework.verdict import Refusal
 from resettle.model.pod import Pod
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from resettle.framework.descheduler import Descheduler
-from resettle.framework.knob import Reach
 from resettle.framework.plan import Plan, Proposal
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
+from resettle.framework.plugin import Reach
 from resettle.framework.profile import Profile
 from resettle.framework.verdict import Refusal
 from resettle.framework.view import View

@@ -19,14 +19,13 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from resettle.framework.guards import Chains, first_refusal
 from resettle.framework.plan_state import PlanState
-from resettle.framework.profile import Profile
+from resettle.framework.profile import Chains, Profile, first_refusal
 from resettle.framework.verdict import ADMITTED, MOVING, Refusal, Verdict, refused
 from resettle.framework.view import View
-from resettle.model.diagnosis import Diagnosis, NodeChecks, diagnose
-from resettle.model.fleet import NodeSet
+from resettle.model.node_index import NodeSet
 from resettle.model.pod import Pod
+from resettle.placement.diagnosis import Diagnosis, NodeChecks, diagnose
 
 NO_UID = Refusal("no-uid", "has no uid, so another pod of its name could be taken for it", "plan")
 NO_NODE = Refusal("no-node-fits", "would take it", "plan", subject="no node")

@@ -20,14 +20,13 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import Stopped
 from resettle.framework.view import View
-from resettle.model.readings import KUBERNETES_METRICS, Question, Readings
-from resettle.model.selector import EVERYTHING, Selector
+from resettle.model.measurements import KUBERNETES_METRICS, Question, Readings
+from resettle.model.selectors import EVERYTHING, Selector
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.model.snapshot import Snapshot
-from resettle.policy.document import Limits, MetricsProvider, Policy
+from resettle.policy.args import STRATEGY_POINTS, ExtensionPoint
+from resettle.policy.document import Limits, MetricsProvider, Policy, SoftTaints
 from resettle.policy.document import Profile as ProfileDocument
-from resettle.policy.known import STRATEGY_POINTS, ExtensionPoint
-from resettle.policy.soft_taints import SoftTaints
 
 TOO_FEW_NODES = 1
 BUDGETS = frozenset({"PodDisruptionBudget"})

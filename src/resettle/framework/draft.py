@@ -14,17 +14,16 @@ from typing import Any
 
 from resettle.framework.admission import Admission
 from resettle.framework.limits import BUDGET, LIMITS
-from resettle.framework.plan import HeldBack, Limited, Move, Note, PluginRun, Proposal
+from resettle.framework.plan import HeldBack, Limited, Move, Note, PluginRun, Proposal, Survey
 from resettle.framework.plan_state import PlanState
 from resettle.framework.profile import Instance, Profile
-from resettle.framework.survey import Survey
 from resettle.framework.verdict import Limit, Refusal, Stopped, Verdict, refused
 from resettle.framework.view import View
-from resettle.model.fleet import NodeSet
-from resettle.model.node import Node
+from resettle.model.node_index import NodeSet
+from resettle.model.objects import Node
 from resettle.model.pod import Pod
 from resettle.model.semantics import Semantics
-from resettle.policy.known import ExtensionPoint
+from resettle.policy.args import ExtensionPoint
 
 
 class Draft:

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from resettle.framework.plan import Spent
 from resettle.framework.verdict import Limit, Refusal
-from resettle.model.node import Budget
+from resettle.model.objects import Budget
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.policy.document import Limits

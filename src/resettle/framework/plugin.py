@@ -1,4 +1,9 @@
-"""What a plugin is: a name, its arguments, and a function for each extension point it serves.
+"""A setting that could be turned so that a pod goes, from the least change to the greatest.
+
+A guard that refuses a pod may name the settings behind its refusal. Nobody takes its word for it:
+every value that is offered to an operator has been tried on the whole plan.
+
+What a plugin is: a name, its arguments, and a function for each extension point it serves.
 
 | extension point     | function                                   | answers                       |
 |---------------------|--------------------------------------------|-------------------------------|
@@ -24,26 +29,62 @@ A plugin keeps no state: what it must know next time goes through `draft.remembe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from resettle.policy.args import Args
-from resettle.policy.known import ExtensionPoint
-from resettle.policy.problem import Problem
+from resettle.policy.args import Args, ExtensionPoint
+from resettle.policy.problems import Problem
+
+
+class Reach(IntEnum):
+    """How far a change reaches; among changes that help, the nearest is offered first."""
+
+    FIGURE = 1
+    """A figure of the policy: a limit, an age, a number of replicas."""
+    BUDGET = 2
+    """What a disruption budget allows, or that it is there."""
+    NODE = 3
+    """One node of the cluster."""
+    SELECTION = 4
+    """Which pods the policy means at all."""
+    PROTECTION = 5
+    """A protection that holds for every pod."""
+    CHECK = 6
+    """A check that keeps evicted pods from having nowhere to go."""
+
+
+class Knob(Struct, frozen=True, kw_only=True):
+    """One setting of a plugin's arguments, and the values it could have instead.
+
+    `turned(args, value)` gives the arguments with the value in place. `says(value)` completes the
+    sentence "would move if …".
+    """
+
+    setting: str
+    """As the policy spells it."""
+    was: Any
+    ladder: Sequence[Any]
+    """The values to try, the least change first."""
+    turned: Callable[[Any, Any], Any]
+    says: Callable[[Any], str]
+    lifts: frozenset[str]
+    """Codes of the refusals it can lift."""
+    reach: Reach = Reach.FIGURE
+
 
 if TYPE_CHECKING:
     from resettle.framework.draft import Draft
-    from resettle.framework.knob import Knob
     from resettle.framework.mover import MakeMover
     from resettle.framework.verdict import Band, NotProposed, Refusal, Stopped
     from resettle.framework.view import View
     from resettle.model.kinds import Kind
-    from resettle.model.node import Node
+    from resettle.model.measurements import Question
+    from resettle.model.objects import Node
     from resettle.model.pod import Pod, Template
-    from resettle.model.readings import Question
     from resettle.model.semantics import Semantics
 
 # Functions of a plugin take their own Args; a registry holds plugins of every kind.

@@ -18,15 +18,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
-from resettle.model.fit import Fit
-from resettle.model.fleet import NodeSet
-from resettle.model.node import Node
-from resettle.model.outlook import Outlook
+from resettle.model.node_index import NodeSet
+from resettle.model.objects import Node
 from resettle.model.pod import Pod, Template
-from resettle.model.population import Same
-from resettle.model.selector import EVERYTHING, Selector
+from resettle.model.pod_index import Same
+from resettle.model.selectors import EVERYTHING, Selector
 from resettle.model.semantics import PARITY, Semantics
 from resettle.model.snapshot import Snapshot
+from resettle.placement.projection import Outlook
+from resettle.placement.upstream_fit import Fit
 from resettle.policy.args import SelectingArgs
 
 A = TypeVar("A")

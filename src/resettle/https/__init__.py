@@ -1,8 +1,11 @@
-"""An HTTPS server on aiohttp, with certificate reload and authorization by the API server.
+"""An HTTPS server on aiohttp: certificates that are reloaded, authorization, limits.
 
-It knows nothing of what is served: metrics, health, webhooks and pages bring their routes. Start
-reading at `server.py`; `certificates.py` has the TLS settings, `authorization.py` says who may ask
-for what. `server` and `authorization` import aiohttp, so import them only when something is served.
+It serves whatever handlers it is given: metrics and health today, webhooks and pages later.
+`server` starts and stops it, `certificates` makes or reads the serving certificate,
+`authorization` asks the API server who may read. It knows no metrics. Start with `server`.
+`telemetry` imports it.
+
+Import from outside: `authorization`, `server`.
 """
 
 from resettle.https.certificates import ALL_ADDRESSES, ServingCertificate, Tls

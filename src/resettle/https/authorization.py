@@ -17,11 +17,11 @@ from aiohttp import web
 from msgspec import Struct
 
 from resettle.clock import Clock
-from resettle.cluster.refusals import refused
-from resettle.cluster.rights import ACCESS_REVIEWS, TOKEN_REVIEWS, Right
 from resettle.errors import ClusterError
+from resettle.kube.failures import refused
 from resettle.kube.transport.client import Client
 from resettle.log import Log
+from resettle.rbac.permissions import ACCESS_REVIEWS, TOKEN_REVIEWS, Right
 
 CACHE_SECONDS = 10.0
 _CACHE_SIZE = 256

@@ -24,7 +24,7 @@ from msgspec import Struct
 from resettle.clock import Clock
 from resettle.errors import InputError
 from resettle.log import Log
-from resettle.policy.problem import did_you_mean
+from resettle.policy.problems import did_you_mean
 
 ALL_ADDRESSES = ("", "0.0.0.0", "::")
 """Bind addresses that stand for every address of the machine."""

@@ -1,8 +1,10 @@
-"""Talking to a Kubernetes API server.
+"""Talking to an API server: transport, credentials, lists, watches, the lease.
 
-Requests and responses, connections, credentials, watches and the lease belong here. Which pods
-move does not: nothing here knows plugins or plans.
+It knows `model` and nothing above it: no plans, no policies. `status` reads what the API server
+answers, `failures` words what went wrong. Start with `transport.client`, then `watch.cache`.
+Everything above the line in `pyproject.toml` may import it.
 
-Start reading in `transport/client.py`: every request of the event loop passes through
-`Client.send`. All that touches a cluster may import this package.
+Import from outside: `failures`, `status`.
 """
+
+from __future__ import annotations

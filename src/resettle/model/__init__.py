@@ -1,10 +1,25 @@
-"""The nouns of resettle: pods, nodes, and the frozen cluster they stand in."""
+"""The nouns: pods, nodes, other objects, and the frozen snapshot of a cluster.
 
-from resettle.model.affinity import NodeTerm, PodTerm, PreferredTerm, SpreadConstraint
+Nothing here decides where a pod may run (that is `placement`) or whether it should move (that is
+`framework` and `plugins`), and nothing talks to an API server (that is `kube`). Start with `pod`
+and `snapshot`; `kinds` is the table of the object kinds that resettle reads, and `decoding` turns
+the API's bytes into these values. Every other package may import it.
+
+Import from outside: `changes`, `constraints`, `kinds`, `measurements`, `node_index`, `objects`,
+`pod`, `pod_index`, `resources`, `selectors`, `semantics`, `snapshot`.
+"""
+
 from resettle.model.changes import Change, Changes
-from resettle.model.diagnosis import NodeRejection, Shortage
-from resettle.model.fleet import Fleet, NodeSet
-from resettle.model.node import Budget, Claim, Namespace, Node, PriorityClass
+from resettle.model.constraints import (
+    NodeTerm,
+    PodTerm,
+    PreferredTerm,
+    SpreadConstraint,
+    Taint,
+    Toleration,
+)
+from resettle.model.node_index import Fleet, NodeSet
+from resettle.model.objects import Budget, Claim, Namespace, Node, PriorityClass
 from resettle.model.pod import (
     Condition,
     ContainerState,
@@ -17,8 +32,8 @@ from resettle.model.pod import (
     by_priority,
     whole_seconds,
 )
-from resettle.model.quantity import parse_quantity
-from resettle.model.selector import (
+from resettle.model.resources import parse_quantity
+from resettle.model.selectors import (
     EVERYTHING,
     NOTHING,
     LabelSelector,
@@ -28,7 +43,6 @@ from resettle.model.selector import (
 )
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.model.snapshot import Snapshot
-from resettle.model.taint import Taint, Toleration
 
 __all__ = [
     "EVERYTHING",
@@ -45,7 +59,6 @@ __all__ = [
     "LabelSelector",
     "Namespace",
     "Node",
-    "NodeRejection",
     "NodeSet",
     "NodeTerm",
     "Owner",
@@ -56,7 +69,6 @@ __all__ = [
     "Requirement",
     "Selector",
     "Semantics",
-    "Shortage",
     "Snapshot",
     "Spec",
     "SpreadConstraint",

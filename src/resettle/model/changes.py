@@ -8,7 +8,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from resettle.model.node import (
+from resettle.model.measurements import Measured
+from resettle.model.objects import (
     AttachLimits,
     Budget,
     Claim,
@@ -18,7 +19,6 @@ from resettle.model.node import (
     Volume,
 )
 from resettle.model.pod import Pod
-from resettle.model.readings import Measured
 
 
 class Keyed(Protocol):

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from resettle.errors import InputError, PluginError
-from resettle.model import wire
-from resettle.model.decode import Decoder
+from resettle.model.decoding import wire
+from resettle.model.decoding.decoder import Decoder
 
 
 class Kind(Struct, frozen=True):

@@ -18,14 +18,16 @@ from hashlib import blake2b
 
 from msgspec import Struct
 
-from resettle.model.affinity import (
+from resettle.model.constraints import (
     NodeTerm,
     PodTerm,
     PreferredPodTerm,
     PreferredTerm,
     SpreadConstraint,
+    Taint,
+    Toleration,
+    tolerated,
 )
-from resettle.model.taint import Taint, Toleration, tolerated
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 SPELLINGS_OF_NO = ("false", "no", "0")

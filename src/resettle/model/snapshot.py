@@ -14,9 +14,10 @@ from functools import cached_property
 from typing import Any, Self
 
 from resettle.model.changes import Change, Changes
-from resettle.model.fleet import Fleet
 from resettle.model.kinds import KEYED_FIELDS
-from resettle.model.node import (
+from resettle.model.measurements import Measured
+from resettle.model.node_index import Fleet
+from resettle.model.objects import (
     AttachLimits,
     Budget,
     Claim,
@@ -26,8 +27,7 @@ from resettle.model.node import (
     Volume,
 )
 from resettle.model.pod import FINISHED, Pod, Template
-from resettle.model.population import Population, Same
-from resettle.model.readings import Measured
+from resettle.model.pod_index import Population, Same
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

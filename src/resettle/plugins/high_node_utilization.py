@@ -12,13 +12,10 @@ from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, NotProposed, Stopped
 from resettle.framework.view import View
-from resettle.load.bands import UNDER, Bands, Scale, banded
-from resettle.load.describe import nearest, tell_bands, told
-from resettle.load.shares import offered, shares
-from resettle.load.usage import BASIC, Requests
-from resettle.model.node import Node
+from resettle.model.objects import Node
 from resettle.model.pod import Pod
-from resettle.plugins.node_utilization import (
+from resettle.plugins.node_utilization.improved import Relief
+from resettle.plugins.node_utilization.upstream import (
     ALL_UNDER,
     NO_DESTINATION,
     NO_UNDERUTILIZED,
@@ -30,9 +27,11 @@ from resettle.plugins.node_utilization import (
     threshold_problems,
     too_few_under,
 )
-from resettle.plugins.relief import Relief
 from resettle.policy.args import Args as PluginArgs
-from resettle.policy.problem import Problem
+from resettle.policy.problems import Problem
+from resettle.utilization.bands import UNDER, Bands, Scale, banded, offered, shares
+from resettle.utilization.describe import nearest, tell_bands, told
+from resettle.utilization.usage import BASIC, Requests
 
 
 class Args(PluginArgs, frozen=True, kw_only=True):

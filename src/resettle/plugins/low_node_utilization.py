@@ -10,21 +10,11 @@ from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, NotProposed, Stopped
 from resettle.framework.view import View
-from resettle.load.bands import OVER, Bands
-from resettle.load.describe import (
-    NodeBands,
-    band_of,
-    bands_of,
-    nearly,
-    not_over,
-    on_control_plane,
-    tell_bands,
-)
-from resettle.load.measuring import MetricsUtilization, metrics_problems, questions, usage_of
-from resettle.model.node import Node
+from resettle.model.measurements import Question
+from resettle.model.objects import Node
 from resettle.model.pod import Pod
-from resettle.model.readings import Question
-from resettle.plugins.node_utilization import (
+from resettle.plugins.node_utilization.improved import Relief
+from resettle.plugins.node_utilization.upstream import (
     ALL_UNDER,
     NO_UNDERUTILIZED,
     NONE_OVER,
@@ -36,10 +26,25 @@ from resettle.plugins.node_utilization import (
     threshold_problems,
     too_few_under,
 )
-from resettle.plugins.relief import Relief
 from resettle.policy.args import Args as PluginArgs
 from resettle.policy.args import Unsigned
-from resettle.policy.problem import Problem
+from resettle.policy.problems import Problem
+from resettle.utilization.bands import OVER, Bands
+from resettle.utilization.describe import (
+    NodeBands,
+    band_of,
+    bands_of,
+    nearly,
+    not_over,
+    on_control_plane,
+    tell_bands,
+)
+from resettle.utilization.metrics_args import (
+    MetricsUtilization,
+    metrics_problems,
+    questions,
+    usage_of,
+)
 
 
 class EvictionLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,10 +16,10 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Limit, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.pod import CONDITIONS, ContainerState, Pod, whole_seconds
-from resettle.model.spans import spoken
-from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE
+from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE
 from resettle.policy.args import Int32, Namespaces, SelectingArgs, Unsigned, one_sided
-from resettle.policy.problem import Problem, did_you_mean
+from resettle.policy.problems import Problem, did_you_mean
+from resettle.times import spoken
 
 STATES = frozenset(
     {

@@ -14,13 +14,13 @@ from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Limit, NotProposed, Stopped
 from resettle.framework.view import View
-from resettle.model.affinity import NodeTerm
-from resettle.model.fleet import NodeSet
+from resettle.model.constraints import NodeTerm
+from resettle.model.node_index import NodeSet
 from resettle.model.pod import Pod, Spec, Template
-from resettle.plugins.reporting import LIMIT_REACHED
+from resettle.plugins._common import LIMIT_REACHED
 from resettle.policy.args import Args as PluginArgs
 from resettle.policy.args import Namespaces, one_sided
-from resettle.policy.problem import Problem
+from resettle.policy.problems import Problem
 
 OwnerKey = tuple[str, str, str, tuple[str, ...]]
 Signature = tuple[tuple[str, str, str, str], ...]

@@ -11,9 +11,9 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.pod import Pod, whole_seconds
-from resettle.model.spans import spoken
-from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
+from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
 from resettle.policy.args import Int32, SelectingArgs, Unsigned
+from resettle.times import spoken
 
 DEFAULT_LIFETIME_SECONDS = 3600
 

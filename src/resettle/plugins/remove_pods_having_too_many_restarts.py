@@ -10,9 +10,9 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.pod import Pod, State
-from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
+from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
 from resettle.policy.args import Int32, SelectingArgs
-from resettle.policy.problem import Problem, did_you_mean
+from resettle.policy.problems import Problem, did_you_mean
 
 STATES = frozenset({"Running", "CrashLoopBackOff"})
 

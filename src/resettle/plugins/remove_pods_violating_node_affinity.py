@@ -14,12 +14,12 @@ from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import NotProposed, Refusal, Stopped
 from resettle.framework.view import View
-from resettle.model.fleet import Fleet, NodeSet
+from resettle.model.node_index import Fleet, NodeSet
 from resettle.model.pod import Pod, Spec
 from resettle.model.semantics import Semantics
-from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
+from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
 from resettle.policy.args import SelectingArgs
-from resettle.policy.problem import Problem
+from resettle.policy.problems import Problem
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -1,4 +1,11 @@
-"""RemovePodsViolatingNodeTaints: evict pods that do not tolerate a taint of their node.
+"""Taints that say what a node is going through rather than whom it is meant for.
+
+Kubernetes, autoscalers and node agents set them while a node starts, falters or goes, take them off
+again, and see to its pods themselves.
+
+How long a taint has been on its node, where the API often does not say.
+
+RemovePodsViolatingNodeTaints: evict pods that do not tolerate a taint of their node.
 
 NoExecute taints are never looked at: Kubernetes itself removes pods for those. With safe defaults a
 taint of a node's life cycle counts only where it is named, and a young one not yet.
@@ -8,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import NamedTuple
 
@@ -16,19 +23,94 @@ from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import NotProposed, Stopped
 from resettle.framework.view import View
-from resettle.model.fleet import Fleet, NodeSet
-from resettle.model.node import Node
+from resettle.model.constraints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
+from resettle.model.node_index import Fleet, NodeSet
+from resettle.model.objects import Node
 from resettle.model.pod import Pod, Spec
 from resettle.model.semantics import Semantics
-from resettle.model.spans import spoken
-from resettle.model.taint import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
-from resettle.plugins.lifecycle_taints import of_lifecycle
-from resettle.plugins.reporting import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
-from resettle.plugins.taint_ages import FirstMet, TaintAges
+from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
 from resettle.policy.args import Duration, SelectingArgs, parse_duration
-from resettle.policy.defaults import MIN_TAINT_AGE
-from resettle.policy.ours import Ours
-from resettle.policy.problem import Problem
+from resettle.policy.document import Ours
+from resettle.policy.problems import Problem
+from resettle.policy.versions.upstream_differences import MIN_TAINT_AGE
+from resettle.times import spoken
+
+KEYS = frozenset(
+    {
+        # kubelet and node controllers
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/out-of-service",
+        "node.kubernetes.io/pid-pressure",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/unschedulable",
+        # cloud controllers and Cluster API
+        "cloud.google.com/impending-node-termination",
+        "node.cloudprovider.kubernetes.io/shutdown",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cluster.x-k8s.io/outdated-revision",
+        "node.cluster.x-k8s.io/uninitialized",
+        "remediator.aks.microsoft.com/unschedulable",
+        "remediator.kubernetes.azure.com/unschedulable",
+        # autoscalers
+        "DeletionCandidateOfClusterAutoscaler",
+        "ToBeDeletedByClusterAutoscaler",
+        "karpenter.sh/disrupted",
+        "karpenter.sh/disruption",
+        "karpenter.sh/unregistered",
+        # agents that a node waits for
+        "cni.istio.io/not-ready",
+        "ebs.csi.aws.com/agent-not-ready",
+        "efs.csi.aws.com/agent-not-ready",
+        "node.cilium.io/agent-not-ready",
+    }
+)
+PREFIXES = (
+    "aws-node-termination-handler/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+)
+
+
+def of_lifecycle(key: str) -> bool:
+    """Whether a taint of this key belongs to a node's life rather than to its purpose."""
+    return key in KEYS or key.startswith(PREFIXES)
+
+
+FirstMet = dict[str, dict[str, str]]
+"""By node and taint the time of the cycle that first met it; empty for what was always there."""
+
+
+class TaintAges:
+    """The age of each taint, by the API's word or else by when it was first met.
+
+    What was there in the first cycle counts as old, and so does everything in a plan that knows of
+    no cycle before it.
+    """
+
+    def __init__(self, view: View, known: FirstMet | None) -> None:
+        self._now = view.taken_at
+        met = "" if known is None else self._now.isoformat()
+        earlier = known or {}
+        self.first_met: FirstMet = {
+            node.name: {
+                str(taint): earlier.get(node.name, {}).get(str(taint), met)
+                for taint in node.taints
+                if taint not in node.tainted_at
+            }
+            for node in view.fleet
+            if len(node.taints) > len(node.tainted_at)
+        }
+
+    def of(self, taint: Taint, node: Node) -> timedelta | None:
+        """The age of a taint of the node; None when it is as old as anybody remembers."""
+        since = node.tainted_at.get(taint)
+        if since is None and (met := self.first_met[node.name][str(taint)]):
+            since = datetime.fromisoformat(met)
+        return None if since is None else self._now - since
 
 
 class Args(SelectingArgs, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Literal
 from resettle.framework.plugin import Plugin
 from resettle.framework.view import View
 from resettle.model.pod import DELETION_COST, Pod, by_priority
-from resettle.model.selector import as_int64
+from resettle.model.selectors import as_int64
 from resettle.policy.args import Args
 
 

@@ -1,4 +1,8 @@
-"""What every plugin's arguments share: how they are spelled, and how they complain.
+"""What the policy room must know of plugins: name, arguments, and where each may be listed.
+
+It is told by its caller and never looks for plugins itself; `framework.plugin.Plugin` fits as is.
+
+What every plugin's arguments share: how they are spelled, and how they complain.
 
 A plugin's `Args` is a frozen struct; its fields are the keys of the policy in camelCase. `problems`
 names what no type can say (two fields that exclude each other). It is asked before defaults apply.
@@ -7,14 +11,15 @@ names what no type can say (two fields that exclude each other). It is asked bef
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from resettle.model.selector import LabelSelector
-from resettle.policy.problem import Problem
+from resettle.model.selectors import LabelSelector
+from resettle.policy.problems import Problem
 
 Unsigned = Annotated[int, Meta(ge=0)]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
@@ -88,3 +93,48 @@ class SelectingArgs(Args, frozen=True, kw_only=True):
     def problems(self) -> Iterator[Problem]:
         yield from one_sided(self.namespaces, "namespaces")
         yield from sound_selector(self.label_selector, "labelSelector")
+
+
+class ExtensionPoint(StrEnum):
+    """Where plugins take part in a cycle.
+
+    The value is the one spelling: the key under `plugins` of a policy, the field of `PluginSets`
+    and of `Plugin`, and the word in JSON, logs, metrics and traces.
+    """
+
+    PRE_SORT = "presort"
+    SORT = "sort"
+    DESCHEDULE = "deschedule"
+    BALANCE = "balance"
+    FILTER = "filter"
+    PRE_EVICTION_FILTER = "preevictionfilter"
+    EVICT = "evict"
+
+
+SORTER_POINTS = (ExtensionPoint.PRE_SORT, ExtensionPoint.SORT)
+STRATEGY_POINTS = (ExtensionPoint.DESCHEDULE, ExtensionPoint.BALANCE)
+"""Where pods are proposed, in this order in every cycle."""
+FILTER_POINTS = (ExtensionPoint.FILTER, ExtensionPoint.PRE_EVICTION_FILTER)
+"""Where DefaultEvictor runs unless a policy says otherwise."""
+GUARD = "DefaultEvictor"
+MOVER = "EvictionAPI"
+"""How pods leave unless a profile names another way."""
+
+
+class KnownPlugin(Protocol):
+    """The part of a plugin that a policy is checked against."""
+
+    @property
+    def name(self) -> str:
+        """The name that policies use."""
+
+    @property
+    def args(self) -> type[Args]:
+        """The struct that `pluginConfig[].args` must fit."""
+
+    @property
+    def points(self) -> frozenset[ExtensionPoint]:
+        """The extension points whose `enabled` list may name it."""
+
+
+KnownPlugins = Mapping[str, KnownPlugin]

@@ -1,4 +1,13 @@
-"""A policy in two forms: the document as people write it, and the policy as resettle uses it.
+"""`softTaints`: how the soft tainter marks nodes that are too full.
+
+It stands in the policy, beside the thresholds it goes by: both are checked, changed and taken anew
+together. A policy of the descheduler has no words for it and gets what stands here unwritten.
+
+Keys that `resettle/v1` adds: marked once, on their type.
+
+A field declared `Ours[int | None]` is an error in a policy of the descheduler; editors are told.
+
+A policy in two forms: the document as people write it, and the policy as resettle uses it.
 
 The first half is the shape of `descheduler/v1alpha2` and `resettle/v1`; the second half is what
 every apiVersion becomes once it is read, checked and completed.
@@ -6,16 +15,75 @@ every apiVersion becomes once it is read, checked and completed.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, inspect
 
-from resettle.model.selector import EVERYTHING, Selector
-from resettle.policy.args import Args, Unsigned
-from resettle.policy.known import ExtensionPoint
-from resettle.policy.ours import OURS, Ours
-from resettle.policy.problem import Located
-from resettle.policy.soft_taints import SoftTaints
+from resettle.model.selectors import EVERYTHING, Selector
+from resettle.policy.args import Args, ExtensionPoint, Unsigned
+from resettle.policy.problems import Located, Problem
+
+BALANCER = "LowNodeUtilization"
+"""The plugin whose thresholds and source of usage the tainter shares."""
+PREFIXES = {
+    "Levels": "nodeutilization.descheduler.kubernetes.io",
+    "OpenShift": "nodeutilization.descheduler.openshift.io",
+}
+"""What stands before the `/` of a key unless a policy says otherwise, for each style."""
+MOST_LEVELS = 10
+_DOMAIN = re.compile(
+    r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+
+Points = Annotated[float, Meta(ge=0, le=100, description="a number of percentage points")]
+Percent = Annotated[float, Meta(gt=0, le=100, description="a share in percent")]
+
+
+class SoftTaints(Args, frozen=True, kw_only=True):
+    """Which soft taints a node gets, and how many nodes may have some."""
+
+    profile: str = ""
+    """Whose thresholds to go by, where several profiles have some."""
+    style: Literal["Levels", "OpenShift"] = "Levels"
+    prefix: str = ""
+    levels: Annotated[int, Meta(ge=1, le=MOST_LEVELS)] = 1
+    scale: Literal["Linear", "Exponential"] = "Linear"
+    release_margin: Points = 0.0
+    max_percent_of_nodes: Percent | None = None
+
+    @property
+    def domain(self) -> str:
+        """What stands before the `/` of every key."""
+        return self.prefix or PREFIXES[self.style]
+
+    def problems(self) -> Iterator[Problem]:
+        if self.prefix and not _DOMAIN.fullmatch(self.prefix):
+            yield Problem(
+                what=f"`{self.prefix}` cannot stand before the `/` of a taint's key",
+                fix=f"write a domain such as `{PREFIXES['Levels']}`",
+                at=("prefix",),
+            )
+        if self.style == "OpenShift" and self.levels > 1:
+            yield Problem(
+                what="the style `OpenShift` has two taints and no levels",
+                fix="remove `levels`, or write `style: Levels`",
+                at=("levels",),
+            )
+
+
+OURS = "resettle/v1"
+CONVERT = f"resettle policy convert --to {OURS}"
+
+T = TypeVar("T")
+Ours = Annotated[T, Meta(extra={"since": OURS}, description=f"`{OURS}` only")]
+
+
+def is_ours(kind: inspect.Type) -> bool:
+    """Whether a field of this type exists in `resettle/v1` only."""
+    return isinstance(kind, inspect.Metadata) and (kind.extra or {}).get("since") == OURS
+
 
 V1ALPHA1 = "descheduler/v1alpha1"
 V1ALPHA2 = "descheduler/v1alpha2"

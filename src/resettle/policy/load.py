@@ -1,4 +1,7 @@
-"""From the text of a policy to a `Policy`, or to all of its problems at once."""
+"""`apiVersion` and `kind`: which document this is, and which it was probably meant to be.
+
+From the text of a policy to a `Policy`, or to all of its problems at once.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,69 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from msgspec import convert
-from yaml import MappingNode
+from yaml import MappingNode, Node, ScalarNode
 
-from resettle.policy.document import IMPROVED, V1ALPHA1, V1ALPHA2, Policy, PolicyDocument
-from resettle.policy.envelope import apiversion_of, read_envelope
-from resettle.policy.hints import Home, args_hints, document_hints, hints_of_ours
-from resettle.policy.known import KnownPlugins
-from resettle.policy.nodes import as_node
+from resettle.policy.args import KnownPlugins
+from resettle.policy.document import (
+    API_VERSIONS,
+    IMPROVED,
+    KIND,
+    V1ALPHA1,
+    V1ALPHA2,
+    Policy,
+    PolicyDocument,
+)
+from resettle.policy.problems import Report, did_you_mean, policy_error
 from resettle.policy.profiles import ProfileReader
-from resettle.policy.report import Report, policy_error
-from resettle.policy.rules import limits, metrics_providers, node_selector, soft_taints
-from resettle.policy.source import Source
-from resettle.policy.trees import UnreadableError, read_source
-from resettle.policy.twins import keep_last_of_twins
-from resettle.policy.v1alpha1 import OldDocument, converted
-from resettle.policy.walk import Walker, shape_of
+from resettle.policy.validation import limits, metrics_providers, node_selector, soft_taints
+from resettle.policy.versions.v1alpha1 import OldDocument, converted
+from resettle.policy.yaml.messages import Home, args_hints, document_hints, hints_of_ours
+from resettle.policy.yaml.parse import UnreadableError, as_node, keep_last_of_twins, read_source
+from resettle.policy.yaml.source import Source, meaning
+from resettle.policy.yaml.typed_walk import Walker, shape_of
+
+
+def read_envelope(report: Report) -> str:
+    """The apiVersion to read the document as; anything wrong with either key is reported.
+
+    Empty when it is missing and that is forgiven: the original then takes nothing of the policy.
+    """
+    version = apiversion_of(report.source)
+    kind = _word(report.source.find(("kind",)))
+    if kind == "ConfigMap":
+        what = "this is a ConfigMap, not the policy inside it"
+        report.error(("kind",), what, "check the text that stands under its `data`")
+        report.raise_errors()
+    if version is None and kind in (KIND, None) and report.forgiving:
+        what = "`apiVersion` is missing, so nothing in this policy counts"
+        report.warn(("apiVersion",), what, f"add `apiVersion: {V1ALPHA2}`")
+        return ""
+    if version is None:
+        fix = f"add `apiVersion: {V1ALPHA2}`"
+        report.error(("apiVersion",), "`apiVersion` is missing", fix)
+    elif version not in API_VERSIONS:
+        what = f"no policy has the apiVersion `{version}`"
+        report.error(("apiVersion",), what, did_you_mean(version, API_VERSIONS))
+    if kind is None:
+        note = report.warn if report.forgiving else report.error
+        note(("kind",), "`kind` is missing", f"add `kind: {KIND}`")
+    elif kind != KIND:
+        report.error(("kind",), f"`{kind}` is not a kind of policy", f"write `kind: {KIND}`")
+    if version in API_VERSIONS:
+        return version
+    return V1ALPHA1 if report.source.find(("strategies",)) else V1ALPHA2
+
+
+def apiversion_of(source: Source) -> str | None:
+    """The apiVersion as it was written; None when there is none."""
+    return _word(source.find(("apiVersion",)))
+
+
+def _word(node: Node | None) -> str | None:
+    """The scalar as it was written; None when there is none."""
+    if isinstance(node, ScalarNode) and meaning(node) is not None:
+        return str(node.value)
+    return None
 
 
 class Reading(NamedTuple):

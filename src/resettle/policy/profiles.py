@@ -1,24 +1,96 @@
-"""The rules of a profile: which plugins run where, with which arguments, behind which guard."""
+"""From `args` as written to the struct a plugin is given.
+
+One mistake must not cause a second, false one: a key with a mistake is left out, and what a plugin
+then says about that key, or about its arguments as a whole, is not repeated.
+
+The rules of a profile: which plugins run where, with which arguments, behind which guard.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from resettle.policy.args import Args
-from resettle.policy.arguments import build_args, default_problems, read_args
-from resettle.policy.document import PluginSet, Profile, ProfileDocument
-from resettle.policy.hints import Hints, listed
-from resettle.policy.known import (
+from msgspec import ValidationError, convert
+from yaml import Node
+
+from resettle.policy.args import (
     FILTER_POINTS,
     GUARD,
     MOVER,
     SORTER_POINTS,
+    Args,
     ExtensionPoint,
+    KnownPlugin,
     KnownPlugins,
 )
-from resettle.policy.problem import Path, did_you_mean, nearest
-from resettle.policy.report import Report
-from resettle.policy.source import Source
+from resettle.policy.document import PluginSet, Profile, ProfileDocument
+from resettle.policy.problems import KeyPath, Problem, Report, did_you_mean, nearest
+from resettle.policy.yaml.messages import Hints, listed
+from resettle.policy.yaml.source import Source
+from resettle.policy.yaml.typed_walk import BAD, Walker, is_null, shape_of
+
+_ENVELOPE = ("apiVersion", "kind")
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+
+def read_args(
+    node: Node | None,
+    plugin: KnownPlugin,
+    path: KeyPath,
+    report: Report,
+    hints: Hints,
+    *,
+    improved: bool,
+) -> Args | None:
+    """The arguments written here, checked by types and by the plugin; None when past saving."""
+    written: Any = {}
+    if node is not None and not is_null(node):
+        shape = shape_of(plugin.args)
+        walker = Walker(report, hints, improved=improved, strict=True)
+        written = walker.struct(node, shape, path, also=_ENVELOPE)
+        if written is BAD:
+            return None
+    keys = {field.encode_name for field in shape_of(plugin.args).fields}
+    dropped = {key for key in keys if report.faulty((*path, key))}
+    spoilt = report.faulty(path)
+    args = build_args(plugin, {k: v for k, v in written.items() if k not in dropped})
+    if isinstance(args, Problem):
+        if not spoilt:
+            report.add(args.under(*path))
+        return None
+    for problem in tuple(args.problems()):
+        if not (spoilt and _follows_from(problem, dropped)):
+            report.add(problem.under(*path))
+    return args
+
+
+def build_args(plugin: KnownPlugin, values: Mapping[str, Any]) -> Args | Problem:
+    """The plugin's struct filled with these values, or what msgspec has against them."""
+    try:
+        return convert(dict(values), plugin.args)
+    except ValidationError as error:
+        what, _, where = str(error).partition(" - at `$")
+        return Problem(what=what[:1].lower() + what[1:], at=_path_of(where))
+
+
+def default_problems(plugin: KnownPlugin) -> tuple[Problem, ...]:
+    """What speaks against running a plugin without any arguments."""
+    args = build_args(plugin, {})
+    return (args,) if isinstance(args, Problem) else tuple(args.problems())
+
+
+def _follows_from(problem: Problem, dropped: set[str]) -> bool:
+    """Whether a problem may be no more than the echo of a key that was left out."""
+    if not problem.at or problem.at[0] in dropped:
+        return True
+    return any(f"`{key}`" in str(problem) for key in dropped)
+
+
+def _path_of(where: str) -> KeyPath:
+    """The steps of `.thresholds[0]`, as msgspec writes a place."""
+    return tuple(int(index) if index else key for key, index in _STEP.findall(where))
 
 
 class ProfileReader:
@@ -39,7 +111,7 @@ class ProfileReader:
         self.hints = hints
         self.improved = improved
 
-    def read(self, profile: ProfileDocument, path: Path) -> Profile:
+    def read(self, profile: ProfileDocument, path: KeyPath) -> Profile:
         """The profile with its lists completed; every mistake goes to the report."""
         readable = not self.report.faulty((*path, "plugins"))
         configurable = not self.report.faulty((*path, "pluginConfig"))
@@ -61,7 +133,7 @@ class ProfileReader:
                     args = {name: default, **args}
         return Profile(name=profile.name, args=args, enabled=enabled)
 
-    def configured(self, profile: ProfileDocument, path: Path) -> dict[str, Args]:
+    def configured(self, profile: ProfileDocument, path: KeyPath) -> dict[str, Args]:
         """The arguments that count: of two entries for one plugin, the first."""
         args: dict[str, Args] = {}
         seen: set[str] = set()
@@ -83,13 +155,13 @@ class ProfileReader:
             seen.add(config.name)
         return args
 
-    def repeated_config(self, name: str, path: Path) -> None:
+    def repeated_config(self, name: str, path: KeyPath) -> None:
         """A second entry for one plugin: without effect in the original, a mistake in ours."""
         note = self.report.error if self.improved else self.report.warn
         note((*path, "name"), f"`{name}` is configured twice and only the first counts", "keep one")
 
     def enabled(
-        self, profile: ProfileDocument, point: ExtensionPoint, path: Path
+        self, profile: ProfileDocument, point: ExtensionPoint, path: KeyPath
     ) -> tuple[str, ...]:
         """The names that run at an extension point, in order."""
         chosen = profile.plugins.at(point)
@@ -110,7 +182,7 @@ class ProfileReader:
             self.report.error(path, what, "install resettle's own plugins again")
         return tuple(names)
 
-    def one_mover(self, names: list[str], chosen: PluginSet, path: Path) -> tuple[str, ...]:
+    def one_mover(self, names: list[str], chosen: PluginSet, path: KeyPath) -> tuple[str, ...]:
         """The one way in which pods of this profile leave: the one named, else the default."""
         wanted = {name for name in chosen.enabled if name is not None} or {MOVER}
         if len(wanted) > 1:
@@ -123,7 +195,7 @@ class ProfileReader:
             return (MOVER,) if MOVER in self.plugins else ()
         return tuple(dict.fromkeys(names))
 
-    def checked(self, chosen: PluginSet, point: ExtensionPoint, path: Path) -> Iterator[str]:
+    def checked(self, chosen: PluginSet, point: ExtensionPoint, path: KeyPath) -> Iterator[str]:
         """The enabled names that exist and serve this point; the others are reported."""
         seen: set[str] = set()
         for index, name in enumerate(chosen.enabled):
@@ -144,7 +216,7 @@ class ProfileReader:
             seen.add(name)
             yield name
 
-    def check_disabled(self, chosen: PluginSet, path: Path) -> None:
+    def check_disabled(self, chosen: PluginSet, path: KeyPath) -> None:
         """`disabled` works in `resettle/v1` only; elsewhere it is merely read."""
         named = [(i, name) for i, name in enumerate(chosen.disabled) if name is not None]
         if named and not self.improved:
@@ -155,7 +227,7 @@ class ProfileReader:
             if name not in self.plugins and name != GUARD:
                 note((*path, "disabled", index), self.no_such(name), self.meant(name))
 
-    def warn_of_inert(self, chosen: PluginSet, point: ExtensionPoint, path: Path) -> None:
+    def warn_of_inert(self, chosen: PluginSet, point: ExtensionPoint, path: KeyPath) -> None:
         """`presort` and `sort` are read and then forgotten by the original."""
         if chosen.enabled:
             what = f"`{point}` has no effect in `descheduler/v1alpha2`"
@@ -169,7 +241,7 @@ class ProfileReader:
         enabled: dict[ExtensionPoint, tuple[str, ...]],
         args: dict[str, Args],
         profile: ProfileDocument,
-        path: Path,
+        path: KeyPath,
     ) -> None:
         """Every plugin that runs needs a `pluginConfig` entry, or defaults that will do."""
         written = {config.name for config in profile.plugin_config if config is not None}
@@ -187,7 +259,7 @@ class ProfileReader:
                     what = f"`{name}` is enabled without a `pluginConfig` entry"
                     self.report.error(at, what, f"add `- name: {name}` under `pluginConfig`")
 
-    def run_on_defaults(self, name: str, args: dict[str, Args], path: Path) -> None:
+    def run_on_defaults(self, name: str, args: dict[str, Args], path: KeyPath) -> None:
         """Gives a plugin its default arguments, if it can live with them."""
         plugin = self.plugins[name]
         problems = default_problems(plugin)
@@ -199,7 +271,10 @@ class ProfileReader:
             args[name] = default
 
     def warn_of_idle(
-        self, profile: ProfileDocument, enabled: dict[ExtensionPoint, tuple[str, ...]], path: Path
+        self,
+        profile: ProfileDocument,
+        enabled: dict[ExtensionPoint, tuple[str, ...]],
+        path: KeyPath,
     ) -> None:
         """A plugin that is configured and never runs is probably an oversight."""
         running = {name for names in enabled.values() for name in names}

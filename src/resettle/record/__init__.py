@@ -5,6 +5,8 @@
       00000017-20260131T120000Z.objects.gz    what they saw: a capture, then what changed since
 
 Such a pair is a segment. It begins with all objects, so each can be read alone and the oldest can
-be thrown away. A plan is never written, only what it takes to draw it again, and a digest to tell
-whether that went well.
+be deleted. A plan is never written, only what it takes to draw it again, and a digest to check the
+result. Start with `writer`, then `reader`. `runtime` and `cli` import it.
+
+Import from outside: `entry`, `reader`, `replay`, `segments`, `writer`.
 """

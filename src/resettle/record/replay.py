@@ -17,8 +17,8 @@ from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.framework.plugin import Plugin
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
-from resettle.record.book import Recorded
 from resettle.record.entry import digest
+from resettle.record.reader import Recorded
 
 
 class Act(NamedTuple):

@@ -1,1 +1,8 @@
-"""Cycle after cycle without a cluster: plans carried out in the mind, and what becomes of them."""
+"""Cycles without a cluster: plans are carried out on values, by a stand-in scheduler.
+
+`simulation` runs the cycles, `scheduler` places replacements, `load_model` says how busy nodes get,
+`events` changes the cluster between cycles, `result` sums up. It decides nothing itself: plans come
+from `framework`. Start with `simulation`. `cli`, `web`, `controllers` and `testing` import it.
+
+Import from outside: `events`, `load_model`, `ping_pong`, `result`, `scheduler`, `simulation`.
+"""

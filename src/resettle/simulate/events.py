@@ -14,11 +14,11 @@ from typing import Any
 from msgspec import Struct, structs
 
 from resettle.model.changes import Change, Changes
-from resettle.model.node import Node
+from resettle.model.constraints import NO_EXECUTE
+from resettle.model.objects import Node
 from resettle.model.pod import Owner, Pod, Template, by_lot
 from resettle.model.snapshot import Snapshot
-from resettle.model.taint import NO_EXECUTE
-from resettle.simulate.lives import DAEMON_SET, reborn, replaced, tied_to_node
+from resettle.simulate.scheduler import DAEMON_SET, reborn, replaced, tied_to_node
 
 
 class Event(Struct, frozen=True, kw_only=True):

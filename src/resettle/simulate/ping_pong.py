@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from resettle.model.pod import Pod
-from resettle.simulate.lives import workload
+from resettle.simulate.scheduler import workload
 
 MEMORY = 10
 """Cycles within which a second move of one pod is ping-pong."""

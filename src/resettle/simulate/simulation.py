@@ -1,4 +1,9 @@
-"""Cycles of one policy over one cluster, with a stand-in for everything else.
+"""Disruption budgets from cycle to cycle: what they allow follows how many of their pods run.
+
+The disruption controller would write the new status. Here the difference is reckoned: a covered pod
+that finds no node is one healthy pod less, one that comes in at last is one more.
+
+Cycles of one policy over one cluster, with a stand-in for everything else.
 
     snapshot ──► soft taints ──► plan ──► moves ──► scheduler ──► the next snapshot, later
         ▲                                                              │
@@ -16,23 +21,43 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.plan import Plan
-from resettle.model.changes import Change, Changes
-from resettle.model.node import Node
+from resettle.model.changes import NOTHING, Change, Changes
+from resettle.model.constraints import Taint
+from resettle.model.objects import Budget, Node
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
-from resettle.model.taint import Taint
-from resettle.simulate.budgets import reckoned
-from resettle.simulate.lives import reborn, replaced, tied_to_node
-from resettle.simulate.loads import Load, loads
+from resettle.simulate.load_model import NONE_KNOWN, Use, Wants
 from resettle.simulate.ping_pong import PingPong, Trails
-from resettle.simulate.scheduler import Placed, placed, waiting_in
-from resettle.simulate.troubles import troubles
-from resettle.simulate.use import Use
-from resettle.simulate.wants import NONE_KNOWN, Wants
+from resettle.simulate.result import Load, loads, troubles
+from resettle.simulate.scheduler import Placed, placed, reborn, replaced, tied_to_node, waiting_in
+
+
+def reckoned(snapshot: Snapshot, departed: Iterable[Pod], arrived: Iterable[Pod]) -> Change[Budget]:
+    """The budgets whose count of healthy pods differs once these pods have gone and come."""
+    gained: dict[str, int] = {}
+    for pods, each in ((departed, -1), (arrived, 1)):
+        for pod in pods:
+            if pod.state.ready and not pod.terminating:
+                for budget in snapshot.budgets_of(pod):
+                    gained[budget.key] = gained.get(budget.key, 0) + each
+    changed = tuple(_with(snapshot.budgets[key], more) for key, more in gained.items() if more)
+    return Change(changed) if changed else NOTHING
+
+
+def _with(budget: Budget, more: int) -> Budget:
+    """The budget with so many more healthy pods, or fewer."""
+    healthy = max(budget.current_healthy + more, 0)
+    # A budget that tells what it desires tells by how much it falls short as well.
+    allowed = (
+        healthy - budget.desired_healthy
+        if budget.desired_healthy
+        else (budget.disruptions_allowed + more)
+    )
+    return structs.replace(budget, current_healthy=healthy, disruptions_allowed=max(allowed, 0))
 
 
 class Tainter(Protocol):

@@ -1,9 +1,10 @@
-"""What others can see of a component: metrics, health and traces.
+"""Metrics, health and traces of a component.
 
-`endpoint.py` puts the HTTPS endpoint together, `routes.py` has its paths and health checks,
-`metrics/` the metrics, `tracing.py` the traces. Importing this package imports neither aiohttp nor
-prometheus_client nor OpenTelemetry; they are imported when something is served or traced.
-Components know nothing of it: they are given observers and tracers, and are asked for their status.
+`endpoint` serves them over `https`, `routes` answers health checks, `metrics` has every metric, and
+`tracing` sends spans by OTLP (OpenTelemetry is imported only when a collector is named). It only
+observes. Start with `endpoint`. `cli` imports it.
+
+Import from outside: `tracing`.
 """
 
 from resettle.telemetry.endpoint import (

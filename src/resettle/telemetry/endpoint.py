@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from msgspec import Struct
 
 from resettle.clock import Clock
-from resettle.cluster.access import Access
-from resettle.cluster.reviews import ensure
-from resettle.cluster.rights import VOUCHING
 from resettle.errors import InputError
 from resettle.https import ServingCertificate, Tls
+from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.log import Log
-from resettle.loop.status import Status
+from resettle.rbac.permissions import VOUCHING
+from resettle.rbac.reviews import ensure
+from resettle.runtime.status import Status
 
 if TYPE_CHECKING:
     from resettle.https.authorization import Authorizer

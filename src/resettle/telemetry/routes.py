@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from resettle.loop.status import Role, Status
-from resettle.loop.watching import STALE_SECONDS
+from resettle.runtime.status import Role, Status
+from resettle.runtime.watching import STALE_SECONDS
 
 if TYPE_CHECKING:
     from resettle.telemetry.metrics.registry import ComponentMetrics

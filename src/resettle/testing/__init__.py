@@ -1,16 +1,27 @@
-"""Worlds to try plugins on, in a small language.
+"""Clusters, a test API server and controllers to try plugins on; public.
 
     world = cluster(node("n1", cpu="4").holding(pod("web-1", age="2h"), pod("web-2")), node("n2"))
     assert plan(PLUGIN, world, maxPodLifeTimeSeconds=3600).evicts == ["web-1"]
 
 A builder fills in what a test does not care about. The objects it makes are those of the Kubernetes
-API, and they are read in by the same decoder that reads a dump. Two rooms have doors of their own:
-`resettle.testing.strategies` draws clusters and policies for Hypothesis, `resettle.testing.life`
-makes a pocket cluster live.
+API, read by the same decoder that reads a dump. Two packages are imported by their own names:
+`resettle.testing.strategies` draws clusters and policies for Hypothesis, and
+`resettle.testing.controllers` runs a scheduler, kubelets and workload controllers on the test API
+server. Start with `builders`. Tests of plugins import it, and `resettle demo`.
+
+Import from outside: `builders`.
 """
 
-from resettle.testing.moving import moved
-from resettle.testing.objects import (
+from resettle.testing.api_server import (
+    Ban,
+    Change,
+    Fault,
+    HandClock,
+    PocketServer,
+    Store,
+    definition,
+)
+from resettle.testing.builders import (
     NOW,
     NodeBuilder,
     budget,
@@ -24,8 +35,7 @@ from resettle.testing.objects import (
     query_answer,
     spread,
 )
-from resettle.testing.pocket import Ban, Change, Fault, HandClock, PocketServer, Store, definition
-from resettle.testing.worlds import Planned, World, cluster, plan, plan_policy
+from resettle.testing.worlds import Planned, World, cluster, moved, plan, plan_policy
 
 __all__ = [
     "NOW",

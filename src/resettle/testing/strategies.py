@@ -28,9 +28,8 @@ except ModuleNotFoundError as missing:
     ) from None
 
 from resettle.framework.plugin import Plugin
-from resettle.testing.chance.clusters import COLUMNS, cluster_of
-from resettle.testing.chance.policies import IMPROVED, policy_of
-from resettle.testing.chance.thinning import thinned
+from resettle.testing.random.clusters import COLUMNS, cluster_of
+from resettle.testing.random.policies import IMPROVED, policy_of, thinned
 from resettle.testing.worlds import World
 
 __all__ = ["clusters", "policies"]

@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from resettle.cluster.access import Access
-from resettle.cluster.credentials import TokenFile
 from resettle.errors import AnswerLost, ClusterUnreachable, NotNow
+from resettle.kube.auth.access import Access, TokenFile
 from resettle.kube.transport.client import Answer, Client
 from resettle.kube.transport.pacing import RateLimiter
 from resettle.testing import Fault, HandClock, PocketServer, namespace
-from tests.cluster.contenders import story
-from tests.cluster.listener import Listener, at_work
+from tests.kube.fakes import Listener, at_work
+from tests.kube.leader_election.harness import story
 
 NODES = "/api/v1/nodes"
 BUSY = Fault(status=429, retry_after_seconds=2)

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from resettle.cluster.access import Access
 from resettle.errors import AnswerLost, NotNow
+from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.kube.transport.connection import AsyncConnection, WriteBatch
 from resettle.testing import PocketServer
-from tests.cluster.certificates import Authority
-from tests.cluster.contenders import story
+from tests.kube.auth.fakes import Authority
+from tests.kube.leader_election.harness import story
 
 NODES = "/api/v1/nodes"
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from resettle.cluster.statuses import Answer
 from resettle.errors import ClusterUnreachable
+from resettle.kube.status import Answer
 from resettle.kube.transport.pacing import TRIES, RateLimiter, pause_before_retry
 from resettle.testing import HandClock
-from tests.cluster.contenders import story
-from tests.cluster.test_statuses import BUDGET, EVACUATION, answer
+from tests.kube.leader_election.harness import story
+from tests.kube.test_status import BUDGET, EVACUATION, answer
 
 
 class Queue:

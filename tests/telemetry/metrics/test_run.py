@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from resettle.evict.ledger import Entry, Stage
+from resettle.eviction.in_flight import Entry, Stage
 from resettle.framework import Args, Plugin
 from resettle.framework.mover import Ending, Hands, Options, Outcome
 from resettle.framework.plan import Move
-from resettle.loop.status import Result, Role, Status
+from resettle.runtime.status import Result, Role, Status
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.testing import Fault, budget, node, pod
-from tests.evict.moves import seen, to_leave
-from tests.running import Stage as Running
-from tests.running import policy, running
+from tests.eviction.builders import seen, to_leave
+from tests.runtime.harness import Stage as Running
+from tests.runtime.harness import policy, running
 from tests.telemetry.harness import read, readings
 
 EVICTED = "descheduler_pods_evicted_total"

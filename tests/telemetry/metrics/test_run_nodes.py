@@ -10,9 +10,9 @@ import pytest
 from resettle.cycle import Report, Round
 from resettle.framework import Plan, PluginRun, Survey
 from resettle.plugins.high_node_utilization import PLUGIN as HIGH
-from resettle.plugins.low_node_load import PLUGIN as LOAD
+from resettle.plugins.low_node_load.plugin import PLUGIN as LOAD
 from resettle.plugins.low_node_utilization import PLUGIN as LOW
-from resettle.policy.known import ExtensionPoint
+from resettle.policy.args import ExtensionPoint
 from resettle.telemetry.metrics.run import NodeFigures, RunMetrics
 from resettle.testing import World, cluster, node, node_metrics, plan, pod, query_answer
 from tests.telemetry.harness import Reading, read, readings

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from resettle.clock import SYSTEM
-from resettle.cluster.access import Access
-from resettle.cluster.lease_settings import LeaseSettings
 from resettle.controllers.soft_taints.apply import TRIES, WriteResult
 from resettle.controllers.soft_taints.reconcile import Mode
+from resettle.kube.auth.access import Access
+from resettle.kube.leader_election.election import LeaseSettings
 from resettle.log import Log
 from resettle.telemetry import Endpoint, EndpointSettings, build_soft_tainter_metrics
 from resettle.telemetry.metrics.catalogue import SHARED, SOFT_TAINTER_CATALOGUE
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.telemetry.metrics.soft_tainter import SoftTainterMetrics, Write
 from resettle.testing import Fault, PocketServer
+from tests.controllers.soft_taints.harness import SOFT, full, policy, tainting
 from tests.https.harness import SECONDS, get
-from tests.tainting import SOFT, full, policy, tainting
 from tests.telemetry.harness import read, readings
 
 OURS = "resettle_soft_tainter"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resettle.testing import cluster, node, pod
-from resettle.testing.objects import Object
+from resettle.testing.builders import Object
 from tools.plugin_pages.worked import Example
 
 _COST = "controller.kubernetes.io/pod-deletion-cost"

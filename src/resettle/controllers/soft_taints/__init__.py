@@ -1,6 +1,9 @@
-"""Soft taints on nodes that are too full, so that the scheduler prefers other nodes.
+"""The soft tainter: marks busy nodes with PreferNoSchedule taints, so that new pods go elsewhere.
 
-A round reads top to bottom: `desired` says which taints each node should have, `apply` writes the
-difference, `reconcile` runs one pass of both, `runner` is its place in the runtime. The admission
-policy that limits what the tainter may write is in `admission_policy`.
+`desired` computes the taints from usage (no I/O), `apply` writes the difference to nodes,
+`reconcile` is one pass, `runner` its place in the runtime, `admission_policy` the
+ValidatingAdmissionPolicy that keeps it to its own taints. It evicts nothing. Start with
+`reconcile`. `telemetry`, `simulate`'s callers and `cli` import it.
+
+Import from outside: `admission_policy`, `apply`, `desired`, `reconcile`, `runner`.
 """

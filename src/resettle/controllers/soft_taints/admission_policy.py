@@ -14,9 +14,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from resettle.cluster.roles import LABELS, Names
 from resettle.controllers.soft_taints.desired import ALL_STYLES, NAMES
-from resettle.policy.soft_taints import SoftTaints
+from resettle.policy.document import SoftTaints
+from resettle.rbac.manifests import LABELS, Names
 
 Object = dict[str, Any]
 _API = "admissionregistration.k8s.io/v1"

@@ -22,12 +22,12 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct, field
 
-from resettle.cluster.refusals import refused
 from resettle.controllers.soft_taints.desired import NodeTaints, OwnTaints
 from resettle.errors import AnswerLost, ClusterError, ClusterUnreachable, NotNow
+from resettle.kube.failures import refused
 from resettle.kube.transport.client import Answer, Client
+from resettle.model.constraints import Taint
 from resettle.model.snapshot import Snapshot
-from resettle.model.taint import Taint
 
 AT_ONCE = 20
 """Nodes that are being written at the same time."""

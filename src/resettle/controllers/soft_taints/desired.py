@@ -39,12 +39,12 @@ from msgspec import Struct
 
 from resettle.framework.verdict import Band
 from resettle.framework.view import View
-from resettle.load.bands import OVER, UNDER, UNKNOWN, Bands
-from resettle.load.describe import band_of
-from resettle.load.usage import Usage
-from resettle.model.node import Node
-from resettle.model.taint import PREFER_NO_SCHEDULE, Taint
-from resettle.policy.soft_taints import PREFIXES, SoftTaints
+from resettle.model.constraints import PREFER_NO_SCHEDULE, Taint
+from resettle.model.objects import Node
+from resettle.policy.document import PREFIXES, SoftTaints
+from resettle.utilization.bands import OVER, UNDER, UNKNOWN, Bands
+from resettle.utilization.describe import band_of
+from resettle.utilization.usage import Usage
 
 # -- keys and values -------------------------------------------------------------------------------
 

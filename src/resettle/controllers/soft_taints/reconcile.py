@@ -31,15 +31,15 @@ from resettle.errors import PolicyError
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.profile import Profile
 from resettle.framework.view import View
-from resettle.load.describe import NodeBands
-from resettle.load.usage import UsageMissingError
 from resettle.log import Log
-from resettle.model.node import Node
+from resettle.model.constraints import Taint
+from resettle.model.objects import Node
 from resettle.model.snapshot import Snapshot
-from resettle.model.taint import Taint
 from resettle.plugins.low_node_utilization import Args
-from resettle.policy.hints import listed
-from resettle.policy.soft_taints import BALANCER, SoftTaints
+from resettle.policy.document import BALANCER, SoftTaints
+from resettle.policy.yaml.messages import listed
+from resettle.utilization.describe import NodeBands
+from resettle.utilization.usage import UsageMissingError
 
 EVERY_KIND = frozenset({"Node", "Pod"})
 """All kinds that a policy can have it read."""

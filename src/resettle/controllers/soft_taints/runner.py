@@ -14,9 +14,6 @@ from typing import Protocol
 from msgspec import Struct, structs
 
 from resettle.clock import Clock
-from resettle.cluster.access import Access
-from resettle.cluster.cache import Cache
-from resettle.cluster.rights import Right, needed_to_taint
 from resettle.controllers.soft_taints.apply import NodeWriter
 from resettle.controllers.soft_taints.reconcile import (
     Mode,
@@ -28,12 +25,15 @@ from resettle.controllers.soft_taints.reconcile import (
 )
 from resettle.errors import ClusterError, ResettleError
 from resettle.framework.plugin import Plugin
-from resettle.load.sources.meters import Meters
+from resettle.kube.auth.access import Access
+from resettle.kube.watch.cache import Cache
 from resettle.log import Log
-from resettle.loop.policy_file import LoadedPolicy
-from resettle.loop.runner import ComponentRunner, ComponentSettings, Runtime, policy_file_of
-from resettle.loop.status import Status
-from resettle.loop.watching import watch_cluster, why_stale
+from resettle.rbac.permissions import Right, needed_to_taint
+from resettle.runtime.policy_file import LoadedPolicy
+from resettle.runtime.runner import ComponentRunner, ComponentSettings, Runtime, policy_file_of
+from resettle.runtime.status import Status
+from resettle.runtime.watching import watch_cluster, why_stale
+from resettle.utilization.sources.poller import Meters
 
 FIRST_PAUSE = 1.0
 """Seconds until a round that failed is tried again; twice as long after each further failure."""

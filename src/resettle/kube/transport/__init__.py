@@ -1,9 +1,9 @@
-"""HTTP/1.1 to an API server: connections, rate limits, retries.
+"""HTTP/1.1 connections to an API server: pooling, pacing, retries.
 
-`client` sends requests and watches from an event loop over connections that it keeps open
-(`connection`), which read responses with llhttp (`parser`). `blocking` is one connection for lists,
-used from a thread. `pacing` says when a request may be sent, and when it may be repeated.
+Bytes are parsed by a library. Ours are the pool, requests that leave together, the check right
+before each request is written, and the difference between an answer that was lost and a request
+that was never sent. Start with `client`. `kube`, `eviction`, `controllers`, `runtime` and
+`utilization.sources` import it.
 
-Start reading in `client`. What a response means to a caller (conflict, spent budget) is decided
-elsewhere.
+Import from outside: `blocking`, `client`, `pacing`.
 """

@@ -11,10 +11,9 @@ import http.client
 import ssl
 from urllib.parse import unquote, urlsplit
 
-from resettle.cluster.access import Access
-from resettle.cluster.credentials import Headers
-from resettle.cluster.statuses import Answer
-from resettle.cluster.troubles import unreachable
+from resettle.kube.auth.access import Access, Headers
+from resettle.kube.failures import unreachable
+from resettle.kube.status import Answer
 
 _TIMEOUT_SECONDS = 60
 _UNAUTHORIZED = 401

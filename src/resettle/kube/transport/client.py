@@ -18,11 +18,10 @@ from typing import Self
 from urllib.parse import urlencode, urlsplit
 
 from resettle.clock import SYSTEM, Clock
-from resettle.cluster.access import Access
-from resettle.cluster.credentials import Headers
-from resettle.cluster.statuses import Answer
-from resettle.cluster.troubles import answer_lost, dislikes_us, reason, unreachable
 from resettle.errors import AnswerLost, ClusterUnreachable
+from resettle.kube.auth.access import Access, Headers
+from resettle.kube.failures import answer_lost, dislikes_us, reason, unreachable
+from resettle.kube.status import Answer
 from resettle.kube.transport.blocking import proxy_credentials
 from resettle.kube.transport.connection import AsyncConnection, Check, WriteBatch, make_buffer
 from resettle.kube.transport.pacing import RateLimiter, pause_before_retry

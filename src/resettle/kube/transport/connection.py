@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Self
 from urllib.parse import urlsplit
 
-from resettle.cluster.access import Access
+from resettle.kube.auth.access import Access
 from resettle.kube.transport.blocking import proxy_credentials
 from resettle.kube.transport.parser import (
     MalformedResponse,

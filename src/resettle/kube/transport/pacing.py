@@ -8,8 +8,8 @@ any other, and a request whose response was lost is judged by its caller, who kn
 from __future__ import annotations
 
 from resettle.clock import SYSTEM, Clock
-from resettle.cluster.statuses import Answer, is_overload, status_of
 from resettle.errors import ClusterUnreachable
+from resettle.kube.status import Answer, is_overload, status_of
 
 DEFAULT_QPS = 5.0
 DEFAULT_BURST = 10

@@ -1,6 +1,8 @@
-"""Metrics of the components, in Prometheus' format.
+"""Every metric: its name, help text and labels, and who counts it.
 
-`catalogue.py` lists every metric with its labels and meaning; `run.py` and `soft_tainter.py` count;
-`registry.py` has what they share and writes the text. Only `catalogue` does without
-prometheus_client: import the others when metrics are served.
+`catalogue` lists them (the page in `docs` is made from it), `run` counts for `resettle run`,
+`soft_tainter` for the soft tainter, `registry` renders them for Prometheus. Start with `catalogue`.
+`telemetry.endpoint` and `cli` import it.
+
+Import from outside: `registry`, `run`, `soft_tainter`.
 """

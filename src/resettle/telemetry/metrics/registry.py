@@ -14,7 +14,7 @@ import re
 
 import prometheus_client as prometheus
 
-from resettle.loop.status import Role, Status
+from resettle.runtime.status import Role, Status
 from resettle.telemetry.metrics import catalogue
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE, Metric
 

@@ -14,17 +14,16 @@ from functools import cached_property
 
 from resettle import __version__
 from resettle.cycle import Report
-from resettle.evict.ledger import Entry, Stage
+from resettle.eviction.in_flight import Entry, Stage
 from resettle.framework.mover import Ending, Outcome
-from resettle.framework.plan import Move, PluginRun
-from resettle.framework.survey import Survey
+from resettle.framework.plan import Move, PluginRun, Survey
 from resettle.framework.verdict import Limit
-from resettle.load.bands import BANDS, OVER, UNDER, WITHIN
-from resettle.loop.status import LastCycle, Result, Status
 from resettle.model.snapshot import Snapshot
+from resettle.runtime.status import LastCycle, Result, Status
 from resettle.telemetry.metrics import catalogue
 from resettle.telemetry.metrics.catalogue import Metric
 from resettle.telemetry.metrics.registry import ComponentMetrics
+from resettle.utilization.bands import BANDS, OVER, UNDER, WITHIN
 
 # -- results of evictions, as upstream names them ------------------------------------------------
 

@@ -17,10 +17,10 @@ from resettle.controllers.soft_taints.apply import PatchResult, WriteResult
 from resettle.controllers.soft_taints.desired import OVERUTILIZED
 from resettle.controllers.soft_taints.reconcile import ReconcileResult
 from resettle.controllers.soft_taints.runner import LastRound, RoundResult
-from resettle.load.bands import OVER, UNDER, UNKNOWN, WITHIN
-from resettle.loop.status import Status
+from resettle.runtime.status import Status
 from resettle.telemetry.metrics import catalogue
 from resettle.telemetry.metrics.registry import ComponentMetrics
+from resettle.utilization.bands import OVER, UNDER, UNKNOWN, WITHIN
 
 BANDS = (UNDER, WITHIN, OVER, UNKNOWN)
 

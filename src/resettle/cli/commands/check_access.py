@@ -1,0 +1,221 @@
+"""`resettle check-access`: what a policy needs to be allowed, and what of that is missing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from resettle.cli.flags.common import (
+    add_context,
+    add_kubeconfig,
+    add_policy,
+    add_policy_problems,
+    add_switch,
+)
+from resettle.cli.flags.daemon import DESCHEDULER, SOFT_TAINTER, add_lease_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from resettle.framework.plugin import Plugin
+    from resettle.kube.leader_election.election import LeaseSettings
+    from resettle.policy.document import Policy
+    from resettle.rbac.permissions import Right, Rule
+    from resettle.rbac.reviews import Review
+
+_LEASES = {"descheduler": DESCHEDULER, "soft-tainter": SOFT_TAINTER}
+"""What can be run, and the lease of each."""
+_EXAMPLE = """\
+examples:
+  $ resettle check-access --policy policy.yaml
+  $ resettle check-access --policy policy.yaml --leader-elect --context staging
+  $ resettle check-access --policy policy.yaml --component soft-tainter
+  $ resettle check-access --policy policy.yaml -o json
+
+exit codes:
+  0 everything is allowed; 1 something is missing, or nobody could be asked;
+  2 the command was asked wrongly
+"""
+
+
+def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds `check-access` to the command line."""
+    summary = "Show what running a policy needs to be allowed, and what is missing."
+    command = subcommands.add_parser(
+        "check-access",
+        help=summary,
+        description=summary,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_needs(command)
+    add_kubeconfig(command, as_peer=True)
+    add_context(command)
+    command.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "json"),
+        default="table",
+        help="for people (%(default)s) or for programs",
+    )
+    command.set_defaults(run=run)
+
+
+def add_needs(
+    command: argparse.ArgumentParser,
+    policy: str = "the descheduler policy; `-` for stdin",
+    *,
+    required: bool = True,
+) -> None:
+    """Adds the flags that say what is to be run, and so which rights that takes."""
+    add_policy(command, policy, required=required, as_peer=True)
+    add_policy_problems(command)
+    add_switch(command, "--dry-run", "for a run that evicts nobody")
+    add_switch(command, "--leader-elect", "for a run that holds a lease")
+    add_lease_name(command, None)
+    command.add_argument(
+        "--component",
+        choices=tuple(_LEASES),
+        default="descheduler",
+        help="what is to run: `resettle run` or `resettle soft-tainter` (%(default)s)",
+    )
+    add_switch(command, "--protect-metrics", "for a run that gives metrics not to everybody")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Asks for each right and prints the answers; 1 when one is missing."""
+    import asyncio
+
+    from resettle.kube.auth.kubeconfig import find_access
+    from resettle.kube.transport.client import Client
+    from resettle.rbac.reviews import reviewed
+
+    rights = needed_rights(arguments, named_policy(arguments))
+    access = find_access(arguments.kubeconfig, arguments.context)
+
+    async def ask() -> tuple[Review, ...]:
+        async with Client(access) as client:
+            return await reviewed(client, rights)
+
+    reviews = asyncio.run(ask())
+    if arguments.output == "json":
+        print(as_json(reviews))
+    else:
+        print("\n".join(as_text(reviews)))
+    return 0 if all(review.allowed for review in reviews) else 1
+
+
+def needed_rights(arguments: argparse.Namespace, policy: Policy | None) -> Sequence[Right]:
+    """What it takes to run as the flags say."""
+    from resettle.rbac.permissions import VOUCHING
+
+    return (*_of_policy(arguments, policy), *(VOUCHING if arguments.protect_metrics else ()))
+
+
+def _of_policy(arguments: argparse.Namespace, policy: Policy | None) -> Sequence[Right]:
+    """What the policy takes; what any policy can take if none is named."""
+    from resettle.framework.descheduler import assembled
+    from resettle.framework.registry import default_registry
+    from resettle.kube.leader_election.election import LeaseSettings
+    from resettle.rbac.permissions import needed, needed_by_any
+
+    plugins = default_registry()
+    name = arguments.leader_elect_resource_name
+    chosen = LeaseSettings(
+        name=_LEASES[arguments.component] if name is None else name,
+        namespace=arguments.leader_elect_resource_namespace,
+    )
+    lease = chosen.checked() if arguments.leader_elect else None
+    if arguments.component == "soft-tainter":
+        return _needed_to_taint(policy, plugins, lease)
+    if policy is None:
+        return needed_by_any(plugins.values(), dry_run=arguments.dry_run, lease=lease)
+    kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
+    return needed(assembled(policy, plugins), kinds, dry_run=arguments.dry_run, lease=lease)
+
+
+def named_policy(arguments: argparse.Namespace) -> Policy | None:
+    """The policy that the flags name, if they name one."""
+    from resettle.cli.commands.policy import print_warnings
+    from resettle.files import read_text, shown_name
+    from resettle.framework.registry import default_registry
+    from resettle.policy.load import load_policy
+
+    if arguments.policy is None:
+        return None
+    policy = load_policy(
+        read_text(arguments.policy),
+        name=shown_name(arguments.policy),
+        plugins=default_registry(),
+        forgiving=arguments.forgiving,
+    )
+    print_warnings(policy.warnings)
+    return policy
+
+
+def _needed_to_taint(
+    policy: Policy | None, plugins: Mapping[str, Plugin], lease: LeaseSettings | None
+) -> Sequence[Right]:
+    """What the soft tainter takes by this policy, or by any."""
+    from resettle.controllers.soft_taints.reconcile import EVERY_KIND, Mode, task_of
+    from resettle.framework.descheduler import assembled
+    from resettle.rbac.permissions import needed_to_taint
+
+    if policy is None:
+        return needed_to_taint(EVERY_KIND, lease=lease)
+    task = task_of(assembled(policy, plugins), Mode.TAINT)
+    return needed_to_taint(task.kinds, task.measuring, lease=lease)
+
+
+def as_text(reviews: Sequence[Review]) -> Iterator[str]:
+    """A table of all that is needed, and the rules for what is missing."""
+    from resettle.cli.text.terminal import aligned
+    from resettle.rbac.permissions import rules
+
+    rows = [("ALLOWED", "VERB", "RESOURCE", "NAMESPACE")]
+    for review in reviews:
+        right = review.right
+        answer = "yes" if review.allowed else "NO"
+        rows.append((answer, right.verb, right.title, right.namespace or "all"))
+    yield from aligned(rows, indent=0)
+    missing = [review.right for review in reviews if not review.allowed]
+    if not missing:
+        return
+    yield ""
+    yield f"# {len(missing)} of {len(reviews)} are missing"
+    for namespace, granted in rules(missing).items():
+        role = f"a Role in the namespace {namespace}" if namespace else "a ClusterRole"
+        yield f"# for {role}:"
+        yield "rules:"
+        for rule in granted:
+            yield from _in_yaml(rule)
+
+
+def as_json(reviews: Sequence[Review]) -> str:
+    """The same for programs."""
+    from msgspec import to_builtins
+
+    from resettle.rbac.permissions import rules
+
+    missing = [review.right for review in reviews if not review.allowed]
+    told: dict[str, Any] = {
+        "allowed": not missing,
+        "rights": [
+            {**to_builtins(review.right), "allowed": review.allowed, "reason": review.reason}
+            for review in reviews
+        ],
+        "missing": [
+            {"namespace": namespace, "rules": to_builtins(granted)}
+            for namespace, granted in rules(missing).items()
+        ],
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False)
+
+
+def _in_yaml(rule: Rule) -> Iterator[str]:
+    yield f"- apiGroups: {json.dumps(rule.api_groups)}"
+    yield f"  resources: {json.dumps(rule.resources)}"
+    if rule.resource_names:
+        yield f"  resourceNames: {json.dumps(rule.resource_names)}"
+    yield f"  verbs: {json.dumps(rule.verbs)}"

@@ -1,0 +1,119 @@
+"""`resettle demo`: a story on a pocket cluster, with real evictions and no cluster at all."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from resettle.cli.commands.policy import print_warnings
+from resettle.errors import InputError
+from resettle.files import read_text, shown_name
+
+if TYPE_CHECKING:
+    from resettle.framework.descheduler import Descheduler
+    from resettle.framework.plugin import Plugin
+
+_PAUSE_SECONDS = 0.8
+_TITLE = "A demonstration of resettle"
+_CAVEAT = (
+    "This has happened: the pods were evicted through an API server, their owners replaced them, "
+    "and a scheduler that filters as kube-scheduler does placed them. Server, owners and scheduler "
+    "are small ones of resettle's own, and so is the clock."
+)
+_EXAMPLE = """\
+examples:
+  $ resettle demo
+  $ resettle demo --fast --report demo.html
+  $ resettle demo --policy policy.yaml
+
+exit codes:
+  0 the story was told; 1 it could not be; 2 the command was asked wrongly; 130 for Ctrl-C
+"""
+
+
+def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds `demo` to the command line."""
+    summary = "Tell a story: a small cluster in this process, what befalls it, what resettle does."
+    command = subcommands.add_parser(
+        "demo",
+        help=summary,
+        description=summary,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("--fast", action="store_true", help="without pauses to read in")
+    command.add_argument(
+        "--policy", metavar="FILE", help="your policy instead of the bundled one; `-` for stdin"
+    )
+    command.add_argument(
+        "--report", metavar="FILE", help="also write a page with charts, for a browser"
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tells the story; 1 when a plugin failed on the way."""
+    from resettle.cli.demo.cluster import Player, Stage
+    from resettle.cli.demo.narration import Teller
+    from resettle.cli.demo.scenario import objects
+    from resettle.cli.text.plan import Paint, colourful
+    from resettle.cli.text.terminal import width
+    from resettle.framework.registry import default_registry
+
+    plugins = default_registry()
+    name, planner = _planner(arguments.policy, plugins)
+    for caution in planner.cautions:
+        print(f"note: {caution}", file=sys.stderr)
+    if arguments.report:
+        # Better to hear of it now than after the story.
+        _written(arguments.report, "")
+    say = _reading_aloud(pause=sys.stdout.isatty() and not arguments.fast)
+    with Stage(objects()) as stage:
+        player = Player(stage, planner, plugins)
+        story = Teller(stage, player, say, Paint(colourful(sys.stdout)), width()).story(name)
+    if arguments.report:
+        from resettle.web.simulation_page import page
+
+        _written(arguments.report, page([story], title=_TITLE, caveat=_CAVEAT))
+        print(f"note: the report is in {arguments.report}", file=sys.stderr)
+    for failed in story.errors:
+        print(f"error: {failed}", file=sys.stderr)
+    return 1 if story.errors else 0
+
+
+def _planner(file: str | None, plugins: Mapping[str, Plugin]) -> tuple[str, Descheduler]:
+    """The policy made ready, and what to call it."""
+    from resettle.cli.demo.scenario import POLICY
+    from resettle.framework.descheduler import assembled
+    from resettle.policy.load import load_policy
+
+    name = shown_name(file) if file else "the bundled policy"
+    policy = load_policy(read_text(file) if file else POLICY, name=name, plugins=plugins)
+    print_warnings(policy.warnings)
+    return name, assembled(policy, plugins)
+
+
+def _written(file: str, text: str) -> None:
+    """Writes a file, or says why it cannot be written."""
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(f"`{file}` cannot be written: {why}; name another file") from None
+
+
+def _reading_aloud(*, pause: bool) -> Callable[[str], None]:
+    """Prints paragraphs with an empty line between, and gives people time to read each."""
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        print(*([""] if said else []), text, sep="\n", flush=True)
+        said.append(text)
+        if pause:
+            time.sleep(_PAUSE_SECONDS)
+
+    return say

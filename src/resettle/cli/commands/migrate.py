@@ -1,0 +1,140 @@
+"""`resettle migrate`: what to change in policies, manifests and Helm values of the peer.
+
+What is judged, and how, is in `cli/migration`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from resettle import __version__
+from resettle.cli.commands.policy import TARGETS
+from resettle.errors import InputError
+from resettle.files import STDIN, read_text, shown_name
+
+if TYPE_CHECKING:
+    from resettle.cli.migrate.findings import Verdict
+
+_EXAMPLE = """\
+examples:
+  $ resettle migrate policy.yaml
+  $ resettle migrate deployment.yaml configmap.yaml rbac.yaml
+  $ kubectl -n kube-system get cm,cronjob,deploy -o yaml | resettle migrate -
+  $ helm get values -n kube-system descheduler -o yaml | resettle migrate -
+  $ resettle migrate helm-release.yaml --write policy.yaml --to resettle/v1
+
+exit codes:
+  0 nothing but the swap has to be done; 1 something has to be mended first, or cannot be read;
+  2 the command was asked wrongly
+"""
+
+
+def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds `migrate` to the command line."""
+    summary = "Say what to change to run resettle in place of kubernetes-sigs/descheduler."
+    command = subcommands.add_parser(
+        "migrate",
+        help=summary,
+        description=f"{summary} Reads policies, ConfigMaps, manifests and Helm values; "
+        "changes nothing.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a policy, a manifest, what kubectl printed, Helm values; `-` for stdin",
+    )
+    command.add_argument(
+        "--image",
+        metavar="NAME:TAG",
+        default=f"resettle:{__version__}",
+        help="the image of resettle, as your cluster pulls it (%(default)s)",
+    )
+    command.add_argument("--write", metavar="FILE", help="write the policy to this file, tidied")
+    command.add_argument(
+        "--to", choices=TARGETS, default=TARGETS[0], help="the apiVersion to write (%(default)s)"
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="for people (%(default)s) or for programs",
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tells what was found; 1 when something has to be mended first."""
+    from resettle.cli.migrate.findings import as_json, as_text, judged
+    from resettle.cli.migrate.inventory import Inventory
+    from resettle.framework.registry import default_registry
+
+    if arguments.files.count(STDIN) > 1:
+        raise InputError("stdin is one file; name it once")
+    inventory = Inventory()
+    for file in arguments.files:
+        inventory.read(read_text(file), shown_name(file))
+    if inventory.empty:
+        raise InputError(_nothing_found(arguments.files, inventory.aside))
+    verdict = judged(inventory, default_registry(), arguments.image)
+    if arguments.write:
+        _write(verdict, arguments)
+    if arguments.output == "json":
+        print(as_json(verdict))
+    else:
+        print("\n".join(as_text(verdict, _next_steps(verdict, arguments))))
+    return 0 if verdict.ready else 1
+
+
+def _nothing_found(files: list[str], aside: dict[str, int]) -> str:
+    named = ", ".join(map(shown_name, files))
+    kinds = ", ".join(sorted(kind for kind, count in aside.items() if count))
+    met = f" (there is: {kinds})" if kinds else ""
+    return (
+        f"nothing of descheduler is in {named}{met}; "
+        "name its policy or ConfigMap, the manifest that runs it, or the values of its chart"
+    )
+
+
+def _write(verdict: Verdict, arguments: argparse.Namespace) -> None:
+    from resettle.files import replacing
+    from resettle.policy.versions.upgrade import written
+
+    usable = [it for it in verdict.policies if it.reading is not None]
+    if len(usable) != 1:
+        titles = ", ".join(f"{it.policy.sheet.file}: {it.policy.title}" for it in usable)
+        raise InputError(
+            f"--write takes one policy that can be used, and there are {len(usable)}"
+            + (f" ({titles}); name its file alone" if usable else "; mend it first")
+        )
+    if arguments.write in arguments.files:
+        raise InputError(f"--write would replace {arguments.write}; name another file")
+    (it,) = usable
+    reading = it.improved if arguments.to == TARGETS[1] else it.reading
+    if reading is None:
+        says = f"as {arguments.to} the policy has problems"
+        raise InputError(f"{says}; without --write they are listed")
+    with replacing(arguments.write) as sink:
+        sink.write(written(reading, it.policy.title, arguments.to).encode())
+    print(f"written: {arguments.write}", file=sys.stderr)
+
+
+def _next_steps(verdict: Verdict, arguments: argparse.Namespace) -> list[str]:
+    policy = arguments.write or "policy.yaml"
+    steps = []
+    if not verdict.ready:
+        steps.append("mend what stands under `to change first` and `mistakes`, and ask again;")
+        steps.append("or run with --policy-problems=warn, which takes mistakes as descheduler does")
+    if not arguments.write and verdict.policies:
+        steps.append(f"$ resettle migrate {' '.join(arguments.files)} --write {policy}")
+    steps += [
+        f"$ resettle plan --policy {policy}            # beside what runs now; changes nothing",
+        f"$ resettle check-access --policy {policy}    # as the service account that will run it",
+        f"then the swap to {arguments.image}; docs/start/migrating.md leads through it, and back",
+    ]
+    return steps

@@ -1,0 +1,220 @@
+"""`resettle run`: watches a cluster and moves pods, once or for ever.
+
+Flags are spelled as those of kubernetes-sigs/descheduler, so that its manifests work unchanged.
+
+The flags of `resettle run`, and the settings they make.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from resettle.cli.commands.descheduler import add_idle_flags, warn_of_idle_flags
+from resettle.cli.daemon import SIGNALS, run_component, with_log
+from resettle.cli.flags import daemon
+from resettle.cli.flags.common import (
+    add_context,
+    add_kubeconfig,
+    add_log,
+    add_policy,
+    add_policy_problems,
+    add_switch,
+    seconds,
+    truth,
+)
+from resettle.cli.flags.daemon import DESCHEDULER, add_lease, lease_of
+from resettle.cli.flags.record import add_recording
+from resettle.errors import InputError
+from resettle.files import STDIN
+
+if TYPE_CHECKING:
+    from resettle.runtime import RunSettings
+
+if TYPE_CHECKING:
+    from resettle.cycle import CycleObserver
+    from resettle.log import Log
+    from resettle.telemetry.metrics.run import RunMetrics
+
+_GATE = "EvictionsInBackground"
+_GATES = (_GATE, "AllAlpha", "AllBeta")
+
+
+def add_flags(command: argparse.ArgumentParser) -> None:
+    """Adds every flag of `run`."""
+    add_policy(command, "the policy; read again whenever it changes", as_peer=True)
+    add_policy_problems(command)
+    command.add_argument(
+        "--descheduling-interval",
+        metavar="TIME",
+        default="0",
+        help="time from the start of one cycle to the next, such as 5m; 0 runs one (%(default)s)",
+    )
+    add_switch(command, "--dry-run", "say what would be evicted and do nothing")
+    command.add_argument(
+        "--feature-gates",
+        metavar="NAME=BOOL,…",
+        action="append",
+        default=[],
+        help=f"`{_GATE}=false` has pods that others move on request treated as any other",
+    )
+    _add_access(command.add_argument_group("access to the cluster"))
+    add_lease(command.add_argument_group("leader election"), DESCHEDULER)
+    daemon.add_endpoint_flags(command)
+    daemon.add_tracing_flags(command)
+    add_log(command.add_argument_group("the log, on stderr"))
+    add_recording(command)
+    add_idle_flags(command)
+
+
+def _add_access(group: argparse._ArgumentGroup) -> None:
+    add_kubeconfig(group, as_peer=True)
+    add_context(group)
+    group.add_argument(
+        "--client-connection-qps",
+        metavar="N",
+        type=_number,
+        default=0.0,
+        help="evictions a second; 0 means 5, a negative number no limit",
+    )
+    group.add_argument(
+        "--client-connection-burst",
+        metavar="N",
+        type=int,
+        default=0,
+        help="evictions at once after a rest; 0 means 10",
+    )
+
+
+def settings_of(arguments: argparse.Namespace) -> RunSettings:
+    """How to run, as the flags say."""
+    from resettle.kube.leader_election.election import new_identity
+    from resettle.runtime import RunSettings
+
+    interval = seconds("--descheduling-interval", arguments.descheduling_interval)
+    return RunSettings(
+        policy_file=_file(arguments.policy),
+        forgiving=arguments.forgiving,
+        interval=interval,
+        dry_run=arguments.dry_run,
+        qps=arguments.client_connection_qps,
+        burst=arguments.client_connection_burst,
+        lease=lease_of(arguments, "" if interval else "set --descheduling-interval"),
+        identity=new_identity(),
+        background=_background(arguments.feature_gates),
+    )
+
+
+def _file(policy: str) -> str:
+    if policy == STDIN:
+        raise InputError("--policy: a run reads its policy before every cycle; name a file")
+    return policy
+
+
+def _number(word: str) -> float:
+    """A number that can be reckoned with."""
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"`{word}` is not a number")
+    return number
+
+
+def _background(gates: Sequence[str]) -> bool:
+    """Whether the gates leave moves in the background on."""
+    from resettle.policy.problems import did_you_mean
+
+    chosen = True
+    for gate in filter(None, ",".join(gates).split(",")):
+        name, _, word = (part.strip() for part in gate.partition("="))
+        if name not in _GATES:
+            raise InputError(
+                f"--feature-gates: there is no gate `{name}`; {did_you_mean(name, _GATES)}"
+            )
+        try:
+            value = truth(word)
+        except argparse.ArgumentTypeError as error:
+            raise InputError(f"--feature-gates: {name}: {error}") from None
+        if name == _GATE:
+            chosen = value
+    return chosen
+
+
+_EXAMPLE = f"""\
+examples:
+  $ resettle run --policy policy.yaml --dry-run
+  $ resettle run --policy policy.yaml
+  $ resettle run --policy-config-file /policy-dir/policy.yaml --descheduling-interval 5m \\
+      --leader-elect
+
+{SIGNALS}
+exit codes:
+  0 done, or stopped when asked to; 1 it could not start, the only cycle failed, or the lease was
+  lost; 2 the command was asked wrongly
+"""
+SUMMARY = "Watch a cluster and move pods to better places, once or again and again."
+
+
+def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds `run` to the command line."""
+    command = subcommands.add_parser(
+        "run",
+        usage="%(prog)s --policy FILE [flags]",
+        help=SUMMARY,
+        description=SUMMARY,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_flags(command)
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs cycles until done or stopped."""
+    return with_log(arguments, _run)
+
+
+def _run(arguments: argparse.Namespace, log: Log) -> int:
+    from resettle.cli.flags.record import scribe_of
+    from resettle.clock import SYSTEM
+    from resettle.framework.registry import default_registry
+    from resettle.runtime import Descheduling
+    from resettle.runtime.status import IGNORE_RUN
+    from resettle.telemetry import build_run_metrics
+
+    settings = settings_of(arguments)
+    serving = daemon.endpoint_settings(arguments, optional=not settings.interval)
+    scribe = scribe_of(arguments, log)
+    warn_of_idle_flags(arguments, log)
+    if settings.lease and settings.dry_run:
+        log.warning("no lease is taken", reason="a dry run changes nothing")
+    plugins = default_registry()
+
+    @contextmanager
+    def open_component(metrics: RunMetrics | None) -> Iterator[Descheduling]:
+        observers: list[CycleObserver] = [metrics.reported] if metrics else []
+        if scribe:
+            observers.append(scribe)
+        run_observer = metrics or IGNORE_RUN
+        with daemon.spans_of(arguments, log) as spans:
+            yield Descheduling(settings, plugins, SYSTEM, log, observers, run_observer, spans)
+
+    async def close_record() -> None:
+        if scribe:
+            await scribe.close()
+
+    return run_component(
+        arguments,
+        log,
+        settings,
+        serving,
+        plugins,
+        make_metrics=build_run_metrics,
+        open_component=open_component,
+        clean_up=close_record,
+    )

@@ -1,0 +1,164 @@
+"""`resettle simulate`: what many cycles would make of a cluster. It only reads."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from resettle.cli.flags.record import asked_wrongly
+from resettle.cli.inputs.cluster import add_sources
+from resettle.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from resettle.simulate.result import Story
+
+_INTERVAL = re.compile(r"((\d+(\.\d*)?|\.\d+)(ms|s|m|h))+")
+_EXAMPLE = """\
+examples:
+  $ resettle simulate --cluster cluster.json --policy policy.yaml
+  $ resettle simulate --cluster cluster.json --policy old.yaml --against new.yaml
+  $ resettle simulate --policy policy.yaml --cycles 50 --report report.html
+  $ resettle simulate --scenario scenario.yaml -o json
+  $ resettle simulate --cluster vms.json --policy policy.yaml --soft-taints compare
+  $ resettle simulate --record /var/lib/resettle --against new.yaml
+
+exit codes:
+  0 the cycles were simulated; 1 they could not be, or a plugin failed;
+  2 the command was asked wrongly
+"""
+
+
+def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds `simulate` to the command line."""
+    summary = "Show what a policy would do to a cluster over many cycles; changes nothing."
+    command = subcommands.add_parser(
+        "simulate",
+        help=summary,
+        description=summary,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_sources(command)
+    command.add_argument(
+        "--against", metavar="FILE", help="a second policy, to compare with the first"
+    )
+    command.add_argument(
+        "--scenario", metavar="FILE", help="names cluster and policies, and what happens meanwhile"
+    )
+    command.add_argument(
+        "--soft-taints",
+        nargs="?",
+        const="with",
+        choices=("with", "compare"),
+        metavar="with|compare",
+        help="have the soft tainter mark nodes before each cycle, by `softTaints` of the policy; "
+        "`compare` runs the policy without taints and with them",
+    )
+    command.add_argument(
+        "--loads",
+        metavar="FILE",
+        help="how many cores each pod wants; what a Prometheus query says of nodes follows from it",
+    )
+    command.add_argument(
+        "--cycles",
+        metavar="N",
+        type=cycle_count,
+        help="how many cycles to run (default: up to 10, fewer once nothing moves)",
+    )
+    command.add_argument(
+        "--interval",
+        metavar="TIME",
+        type=interval,
+        help="from one cycle to the next, such as 90s or 1h (default: 5m)",
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="for people (%(default)s) or for programs",
+    )
+    command.add_argument(
+        "--report", metavar="FILE", help="also write a page with charts, for a browser"
+    )
+    command.set_defaults(run=run)
+
+
+def cycle_count(text: str) -> int:
+    """A number of cycles."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of cycles; write 1 or more")
+    return int(text)
+
+
+def interval(text: str) -> timedelta:
+    """A length of time that is more than nothing."""
+    from resettle.policy.args import parse_duration
+
+    length = parse_duration(text) if _INTERVAL.fullmatch(text) else None
+    if not length:
+        raise argparse.ArgumentTypeError(f"`{text}` is no interval; write one such as 5m or 90s")
+    return length
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Simulates and prints; 1 when a plugin failed on the way."""
+    if wrong := asked_wrongly(arguments):
+        arguments.usage_error(wrong)
+    gc.disable()
+    from resettle.cli.inputs.simulation import staged
+    from resettle.simulate.result import told
+
+    stage = staged(arguments)
+    # What was read stays; what the cycles leave behind refers to itself and has to be found.
+    gc.freeze()
+    gc.enable()
+    stories = [
+        told(
+            name,
+            part.planner,
+            stage.snapshot,
+            interval=stage.interval,
+            cycles=stage.cycles,
+            events=stage.events,
+            until_settled=stage.until_settled,
+            wants=stage.wants,
+            tainter=part.tainter,
+        )
+        for name, part in stage.parts.items()
+    ]
+    if arguments.report:
+        _write_report(arguments.report, stories)
+    if arguments.output == "json":
+        from resettle.cli.text.simulation_json import stories_document
+
+        print(json.dumps(stories_document(stories), indent=2, ensure_ascii=False))
+    else:
+        from resettle.cli.text.plan import Paint, colourful
+        from resettle.cli.text.simulation import stories_text
+        from resettle.cli.text.terminal import width
+
+        print(stories_text(stories, Paint(colourful(sys.stdout)), width()), end="")
+    failures = [(story.policy, failed) for story in stories for failed in story.errors]
+    for policy, failed in failures:
+        print(f"error: {policy}: {failed}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _write_report(file: str, stories: Sequence[Story]) -> None:
+    from resettle.web.simulation_page import page
+
+    try:
+        Path(file).write_text(page(stories), encoding="utf-8")
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(f"`{file}` cannot be written: {why}; name another file") from None
+    print(f"note: the report is in {file}", file=sys.stderr)

@@ -1,0 +1,229 @@
+"""`resettle snapshot`: a live cluster in one small file, for plans elsewhere. It only reads."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from resettle.cli.commands.policy import print_warnings
+from resettle.cli.flags.common import add_context, add_kubeconfig, add_policy
+from resettle.errors import InputError
+from resettle.files import read_text, shown_name
+
+if TYPE_CHECKING:
+    from resettle.dumps.anonymize import Digests
+    from resettle.dumps.writer import Captured
+    from resettle.framework.descheduler import Descheduler
+    from resettle.kube.auth.access import Access
+    from resettle.model.kinds import Kind
+    from resettle.model.measurements import Measured
+
+DEFAULT_FILE = "cluster.json.gz"
+STDOUT = "-"
+RANDOM_SALT_BYTES = 32
+_EXAMPLE = """\
+examples:
+  $ resettle snapshot
+  $ resettle plan --cluster cluster.json.gz --policy policy.yaml
+  $ resettle snapshot --kubeconfig reader.conf --context production -o production.json.gz
+  $ resettle snapshot --hash-names -o for-a-bug-report.json.gz
+  $ resettle snapshot -o - | resettle explain cycle --cluster - --policy policy.yaml
+
+exit codes:
+  0 the file is there; 1 it could not be written, and the old one stays;
+  2 the command was asked wrongly
+"""
+
+
+def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds `snapshot` to the command line."""
+    summary = "Write a live cluster to a small file, for plans elsewhere; changes nothing."
+    command = subcommands.add_parser(
+        "snapshot",
+        help=summary,
+        description=summary,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_kubeconfig(command)
+    add_context(command)
+    add_policy(
+        command,
+        "list only what this policy reads; `-` for stdin (default: every kind that is known)",
+        required=False,
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default=DEFAULT_FILE,
+        help="where to write it, gzipped; `-` for stdout (default: %(default)s)",
+    )
+    command.add_argument(
+        "--hash-names",
+        action="store_true",
+        help="write digests in place of names, images and label values",
+    )
+    command.add_argument(
+        "--salt",
+        metavar="TEXT",
+        help="what to hash names with, for the same digests again (default: a secret of its own)",
+    )
+    command.add_argument(
+        "--digest",
+        metavar="NAME",
+        nargs="+",
+        help="only print what these names become under the salt; asks no cluster",
+    )
+    command.set_defaults(run=run, usage_error=command.error)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Captures the cluster and says on stderr what came of it."""
+    if wrong := _asked_wrongly(arguments):
+        arguments.usage_error(wrong)
+    if arguments.digest:
+        return _print_digests(arguments)
+    if arguments.output == STDOUT and sys.stdout.isatty():
+        raise InputError("a terminal cannot show the capture; name a file with -o, or use a pipe")
+    from resettle.dumps.writer import capture
+    from resettle.kube.auth.kubeconfig import find_access
+    from resettle.kube.watch.lists import Api
+    from resettle.model.kinds import KINDS
+
+    planner = _planner(arguments.policy)
+    kinds = _kinds(planner)
+    digests = _digests(arguments)
+    access = find_access(arguments.kubeconfig, arguments.context)
+    usage = _usage(access, planner)
+    api = Api(access)
+    progress = Progress()
+    now = datetime.now(UTC)
+    try:
+        with _sink(arguments.output) as sink:
+            captured = capture(api, kinds, sink, now, digests, progress.tell, usage)
+    finally:
+        progress.clear()
+        api.close()
+    left_out = [kind.plural for kind in kinds if digests and kind.name not in KINDS]
+    if left_out:
+        print(
+            f"note: plugins read {', '.join(left_out)}, whose names cannot be hashed; left out",
+            file=sys.stderr,
+        )
+    print(_summary(arguments.output, captured), file=sys.stderr)
+    return 0
+
+
+def _asked_wrongly(arguments: argparse.Namespace) -> str | None:
+    """What is wrong with the flags taken together."""
+    if arguments.salt == "":
+        return "--salt is empty; write a text, or leave it out"
+    if arguments.digest and not arguments.salt:
+        return "--digest needs the --salt that the names were hashed with"
+    if arguments.salt and not (arguments.hash_names or arguments.digest):
+        return "--salt is for --hash-names; add that, or leave it out"
+    return None
+
+
+def _print_digests(arguments: argparse.Namespace) -> int:
+    from resettle.dumps.anonymize import Digests
+
+    digests = Digests(arguments.salt.encode())
+    for name in arguments.digest:
+        print(f"{digests.name(name)}  {name}")
+    return 0
+
+
+def _planner(policy_file: str | None) -> Descheduler | None:
+    """Who is to plan with the capture, if a policy is named."""
+    if policy_file is None:
+        return None
+    from resettle.framework.descheduler import assembled
+    from resettle.framework.registry import default_registry
+    from resettle.policy.load import load_policy
+
+    plugins = default_registry()
+    policy = load_policy(read_text(policy_file), name=shown_name(policy_file), plugins=plugins)
+    print_warnings(policy.warnings)
+    return assembled(policy, plugins)
+
+
+def _kinds(planner: Descheduler | None) -> list[Kind]:
+    """What to list: all that is known, or what the policy reads."""
+    from resettle.framework.registry import default_registry
+    from resettle.model.kinds import kinds_to_list
+
+    brought = [kind for plugin in default_registry().values() for kind in plugin.kinds]
+    return kinds_to_list(brought, planner.reads if planner else None)
+
+
+def _usage(access: Access, planner: Descheduler | None) -> Measured:
+    """How busy nodes are: by the metrics API, or by whom the policy asks.
+
+    A cluster without a metrics server can be captured as well as any, so what cannot be had is
+    told only to those whose policy goes by it.
+    """
+    import asyncio
+
+    from resettle.model.measurements import METRICS_API
+    from resettle.utilization.sources.poller import measured_once
+
+    questions = planner.measures if planner else frozenset({METRICS_API})
+    if not questions:
+        return {}
+    usage = asyncio.run(measured_once(access, questions, planner.providers if planner else ()))
+    if planner:
+        for failure in sorted({it.failure for it in usage.values() if it.failure}):
+            print(f"note: left out: {failure}", file=sys.stderr)
+    return usage
+
+
+def _digests(arguments: argparse.Namespace) -> Digests | None:
+    if not arguments.hash_names:
+        return None
+    import secrets
+
+    from resettle.dumps.anonymize import Digests
+
+    salt: str | None = arguments.salt
+    return Digests(salt.encode() if salt else secrets.token_bytes(RANDOM_SALT_BYTES))
+
+
+def _sink(file: str) -> AbstractContextManager[Any]:
+    from resettle.files import replacing
+
+    return nullcontext(sys.stdout.buffer) if file == STDOUT else replacing(file)
+
+
+def _summary(file: str, captured: Captured) -> str:
+    named = "standard output" if file == STDOUT else file
+    counts = [f"{n:,} {plural}" for plural, n in captured.counts.items() if n]
+    return f"{named}: {', '.join(counts) or 'no objects'}; {captured.size:,} bytes"
+
+
+class Progress:
+    """How far the listing is, in one line that a terminal overwrites; silent elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = 0
+        self._heard = sys.stderr.isatty()
+
+    def tell(self, plural: str, count: int) -> None:
+        """Shows how many there are so far."""
+        self._show(f"{count:,} {plural}")
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self._shown:
+            self._show("")
+
+    def _show(self, text: str) -> None:
+        if self._heard:
+            blank = " " * (self._shown - len(text))
+            end = "" if text else "\r"
+            print(f"\r{text}{blank}{end}", end="", file=sys.stderr, flush=True)
+            self._shown = len(text)

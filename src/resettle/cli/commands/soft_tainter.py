@@ -1,0 +1,157 @@
+"""`resettle soft-tainter`: marks nodes that are too full, so that new pods go elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from resettle.cli.daemon import SIGNALS, run_component, with_log
+from resettle.cli.flags import daemon
+from resettle.cli.flags.common import (
+    add_context,
+    add_kubeconfig,
+    add_log,
+    add_policy,
+    add_policy_problems,
+    add_switch,
+    seconds,
+)
+from resettle.cli.flags.daemon import SOFT_TAINTER, add_lease, lease_of
+from resettle.errors import InputError
+from resettle.files import STDIN
+
+if TYPE_CHECKING:
+    from resettle.controllers.soft_taints.runner import TaintSettings
+    from resettle.log import Log
+    from resettle.telemetry.metrics.soft_tainter import SoftTainterMetrics
+
+_EXAMPLE = f"""\
+examples:
+  $ resettle soft-tainter --policy policy.yaml --interval 1m --leader-elect
+  $ resettle soft-tainter --policy policy.yaml --dry-run
+  $ resettle soft-tainter --remove-only --once
+
+The taints are those of `softTaints` in the policy. They are soft (PreferNoSchedule): the scheduler
+still uses a tainted node when no other will do, and no pod has to leave.
+
+{SIGNALS}
+exit codes:
+  0 done, or stopped when asked to; 1 it could not start, the only round failed, or the lease was
+  lost; 2 the command was asked wrongly
+"""
+PORT = 10261
+"""Default port of metrics and health; next to the descheduler's, so that both can share a host."""
+
+
+def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds `soft-tainter` to the command line."""
+    summary = "Taint nodes softly while they are too full, so that new pods go elsewhere."
+    command = subcommands.add_parser(
+        "soft-tainter",
+        usage="%(prog)s --policy FILE [flags]",
+        help=summary,
+        description=summary,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_policy(
+        command,
+        "the policy whose thresholds are gone by, the same as for `run`; read again whenever it "
+        "changes. May be left out with --remove-only",
+        required=False,
+        as_peer=True,
+    )
+    add_policy_problems(command)
+    command.add_argument(
+        "--interval",
+        metavar="TIME",
+        default="1m",
+        help="time from the start of one round to the next (%(default)s)",
+    )
+    add_switch(command, "--once", "run one round and end")
+    add_switch(
+        command,
+        "--dry-run",
+        "say which taints would be set and set none; any that are there are removed",
+    )
+    add_switch(command, "--remove-only", "remove all of our taints, whatever the policy says")
+    command.add_argument(
+        "--prefix",
+        metavar="DOMAIN",
+        action="append",
+        default=[],
+        help="with --remove-only, also remove taints under this prefix; may be given several times",
+    )
+    access = command.add_argument_group("access to the cluster")
+    add_kubeconfig(access, as_peer=True)
+    add_context(access)
+    add_lease(command.add_argument_group("leader election"), SOFT_TAINTER)
+    daemon.add_endpoint_flags(command, port=PORT)
+    add_log(command.add_argument_group("the log, on stderr"))
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs rounds until done or stopped."""
+    return with_log(arguments, _run)
+
+
+def _run(arguments: argparse.Namespace, log: Log) -> int:
+    from resettle.clock import SYSTEM
+    from resettle.controllers.soft_taints.runner import IGNORE_ROUNDS, SoftTainting
+    from resettle.framework.registry import default_registry
+    from resettle.telemetry import build_soft_tainter_metrics
+
+    settings = settings_of(arguments)
+
+    def open_component(metrics: SoftTainterMetrics | None) -> AbstractContextManager[SoftTainting]:
+        return nullcontext(SoftTainting(settings, SYSTEM, log, metrics or IGNORE_ROUNDS))
+
+    return run_component(
+        arguments,
+        log,
+        settings,
+        daemon.endpoint_settings(arguments, optional=not settings.interval),
+        default_registry(),
+        make_metrics=build_soft_tainter_metrics,
+        open_component=open_component,
+    )
+
+
+def settings_of(arguments: argparse.Namespace) -> TaintSettings:
+    """How to taint, as the flags say."""
+    from resettle.controllers.soft_taints.reconcile import Mode
+    from resettle.controllers.soft_taints.runner import TaintSettings
+    from resettle.kube.leader_election.election import new_identity
+    from resettle.policy.document import SoftTaints
+
+    if arguments.dry_run and arguments.remove_only:
+        raise InputError("--dry-run does not go together with --remove-only; keep one of the two")
+    if arguments.policy is None and not arguments.remove_only:
+        raise InputError("--policy is missing; only --remove-only does without")
+    if arguments.policy == STDIN:
+        raise InputError("--policy: the tainter reads its policy before every round; name a file")
+    if arguments.prefix and not arguments.remove_only:
+        raise InputError(
+            "--prefix is for --remove-only; the prefix of new taints is `softTaints.prefix` of the "
+            "policy"
+        )
+    for prefix in arguments.prefix:
+        for problem in SoftTaints(prefix=prefix).problems():
+            raise InputError(f"--prefix: {problem}")
+    interval = 0.0 if arguments.once else seconds("--interval", arguments.interval)
+    if not interval and not arguments.once:
+        raise InputError("--interval is 0; give it a time such as 1m, or --once for a single round")
+    mode = Mode.TAINT
+    if arguments.dry_run or arguments.remove_only:
+        mode = Mode.DRY_RUN if arguments.dry_run else Mode.REMOVE_ONLY
+    return TaintSettings(
+        policy_file=arguments.policy,
+        forgiving=arguments.forgiving,
+        interval=interval,
+        mode=mode,
+        prefixes=tuple(arguments.prefix),
+        lease=lease_of(arguments, "remove --once" if arguments.once else ""),
+        identity=new_identity(),
+    )

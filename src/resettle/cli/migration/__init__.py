@@ -1,1 +1,0 @@
-"""From kubernetes-sigs/descheduler to resettle: what stays, what changes, what was never so."""

@@ -1,1 +1,0 @@
-"""The page that `simulate --report` writes: one file, for any browser, with no network."""

@@ -1,0 +1,172 @@
+"""The answer about a node, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from resettle.cli.text.plan import MOST_MOVES, Paint, bar
+from resettle.cli.text.terminal import Row, rows
+from resettle.explain.node import NodeAnswer, ReasonCount, ResourceUse
+from resettle.framework.codes import REFUSED
+from resettle.framework.plan import Move
+from resettle.model.resources import written
+from resettle.text import counted
+
+# -- for people -----------------------------------------------------------------------------------
+
+
+def node_text(answer: NodeAnswer, paint: Paint, columns: int) -> str:
+    """In scope or not, how full, what goes, why the rest stays."""
+    blocks = [
+        [paint("bold", headline(answer)), *_state(answer, paint)],
+        [*_bands(answer, paint, columns)],
+        [*_leaving(answer, paint, columns)],
+        [*_refused(answer, paint, columns)],
+        [*_not_proposed(answer, paint, columns)],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def headline(answer: NodeAnswer) -> str:
+    """The one line to read if only one is read."""
+    name, pods, going = answer.node.name, counted(answer.pods, "pod"), len(answer.leaving)
+    if answer.left_out:
+        return f"{name} is out of scope with its {pods}: {answer.left_out.says}"
+    if not answer.pods:
+        return f"{name} is in scope and holds no pods"
+    return f"{name} is in scope and holds {pods}, of which {going or 'none'} would go"
+
+
+def _state(answer: NodeAnswer, paint: Paint) -> Iterator[str]:
+    uses = answer.uses
+    names = max((len(use.resource) for use in uses), default=0) + 2
+    amounts = [f"{_amount(use, use.requested)} of {_amount(use, use.offered)}" for use in uses]
+    wide = max(map(len, amounts), default=0) + 2
+    for use, amount in zip(uses, amounts, strict=True):
+        yield f"  {use.resource:{names}}{amount:{wide}}{bar(use.percent, use.percent, paint)}"
+    if answer.node.unschedulable:
+        yield "  cordoned"
+    for taint in answer.node.taints:
+        yield f"  taint {taint}"
+    for note in answer.notes:
+        yield f"  {note.plugin}: {note.says}"
+
+
+def _amount(use: ResourceUse, amount: int) -> str:
+    """An amount as people read it: memory to a tenth of a Gi, the rest as it is."""
+    if use.resource == "memory":
+        return f"{amount / 2**30:.1f}Gi"
+    return written(use.resource, amount)
+
+
+def _bands(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
+    said = [Row(it.band.name, it.plugin, it.band.says) for it in answer.bands]
+    return rows(said, paint, columns)
+
+
+def _leaving(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
+    if answer.leaving:
+        yield f"{counted(len(answer.leaving), 'pod')} would go"
+        shown = answer.leaving[:MOST_MOVES]
+        yield from rows([Row(it.pod.key, it.plugin, it.reason) for it in shown], paint, columns)
+        if len(answer.leaving) > MOST_MOVES:
+            yield f"  … and {len(answer.leaving) - MOST_MOVES} more; `-o json` lists all"
+    if answer.landing:
+        if answer.leaving:
+            yield ""
+        yield f"{counted(len(answer.landing), 'pod')} would likely land here"
+        shown = answer.landing[:MOST_MOVES]
+        said = [Row(it.pod.key, f"from {it.pod.node}", it.plugin) for it in shown]
+        yield from rows(said, paint, columns)
+
+
+def _refused(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
+    if answer.refused:
+        total = sum(count.count for count in answer.refused)
+        yield f"{counted(total, 'pod')} stay{'s' if total == 1 else ''}, though proposed"
+        said = [Row(f"{it.count:3}", it.code, _example(it)) for it in answer.refused]
+        yield from rows(said, paint, columns)
+
+
+def _example(count: ReasonCount) -> str:
+    meaning = REFUSED.get(count.code)
+    return f"{meaning.says if meaning else count.says} (such as {count.pod})"
+
+
+def _not_proposed(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
+    if answer.not_proposed:
+        settled = len(answer.leaving) + sum(count.count for count in answer.refused)
+        rest = answer.pods - settled
+        yield f"{counted(rest, 'pod')} {'was' if rest == 1 else 'were'} proposed by no plugin"
+        said = [
+            Row(f"{it.count:3}", it.plugin, f"{it.says} (such as {it.pod})")
+            for it in answer.not_proposed
+        ]
+        yield from rows(said, paint, columns)
+
+
+# -- for programs ---------------------------------------------------------------------------------
+
+
+def node_document(answer: NodeAnswer) -> dict[str, Any]:
+    """The same with stable keys."""
+    node = answer.node
+    document: dict[str, Any] = {
+        "name": node.name,
+        "in_scope": answer.left_out is None,
+        "cordoned": node.unschedulable,
+        "taints": [str(taint) for taint in node.taints],
+        "pods": answer.pods,
+        "resources": {
+            use.resource: {
+                "requested": use.requested,
+                "offered": use.offered,
+                "percent": round(use.percent, 1),
+            }
+            for use in answer.uses
+        },
+        "bands": [
+            {
+                "profile": it.profile,
+                "plugin": it.plugin,
+                "band": it.band.name,
+                "says": it.band.says,
+            }
+            for it in answer.bands
+        ],
+        "leaving": [_move_document(move) for move in answer.leaving],
+        "landing": [_move_document(move) for move in answer.landing],
+        "refused": [_count_document(count) for count in answer.refused],
+        "unwanted": [
+            {"profile": count.profile, "plugin": count.plugin} | _count_document(count)
+            for count in answer.not_proposed
+        ],
+        "notes": [
+            {"profile": it.profile, "plugin": it.plugin, "code": it.code, "says": it.says}
+            for it in answer.notes
+        ],
+    }
+    if answer.left_out:
+        document["out_of_scope"] = {"code": answer.left_out.code, "says": answer.left_out.says}
+    return document
+
+
+def _move_document(move: Move) -> dict[str, Any]:
+    return {
+        "namespace": move.pod.namespace,
+        "name": move.pod.name,
+        "node": move.pod.node,
+        "lands_on": move.lands_on,
+        "profile": move.profile,
+        "plugin": move.plugin,
+        "reason": move.reason,
+    }
+
+
+def _count_document(count: ReasonCount) -> dict[str, Any]:
+    return {
+        "code": count.code,
+        "pods": count.count,
+        "for_instance": {"pod": count.pod, "says": count.says},
+    }

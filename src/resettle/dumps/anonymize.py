@@ -1,0 +1,166 @@
+"""Names turned into digests, the same one everywhere, so that a capture can be shown around.
+
+What nobody has declared harmless is taken for a name: a field that the model learns to read is
+hashed until it is listed here. Keys of labels, taints and resources stay, and so do words that
+say what something is rather than whose: kinds, phases, reasons, effects, operators.
+
+What is kept of an object: the fields that the model reads, and nothing beside them.
+
+The shapes follow `model.wire` field by field, so a field that is read there is kept here; defaults
+are not written. Parts that stay undecoded there are kept to the byte, since pods that share them
+are told from others by these bytes; for hashing they are spelled out instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache, reduce
+from hashlib import blake2b
+from operator import or_
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, Raw, Struct
+
+from resettle.model.decoding import wire
+from resettle.model.pod import DELETION_COST, SOURCE, SPELLINGS_OF_NO
+from resettle.model.selectors import as_int64, sound_value
+from resettle.placement.volumes import ZONE_LABELS
+
+WELL_KNOWN = frozenset(
+    """default kube-node-lease kube-public kube-system system-cluster-critical system-node-critical
+    true false linux windows amd64 arm64 0.0.0.0 ::""".split()
+)
+"""Names that every cluster has, and values that name nobody; these stay wherever they stand."""
+
+SAYS_WHAT = frozenset(
+    """accessModes apiVersion at creationTimestamp deletionTimestamp effect key kind
+    lastTransitionTime matchLabelKeys mismatchLabelKeys nodeAffinityPolicy nodeLabel
+    nodeTaintsPolicy number operator phase protocol qosClass reason restartPolicy startTime status
+    timeAdded timestamp topologyKey type
+    unhealthyPodEvictionPolicy whenUnsatisfiable""".split()
+)
+"""Fields whose text is no name."""
+
+AMOUNTS = frozenset({"allocatable", "capacity", "limits", "overhead", "requests", "usage"})
+LABELS = frozenset({"labels", "matchLabels", "nodeSelector"})
+SOURCES = ("api", "file", "http")
+LONGEST_NUMBER = 7
+REMEMBERED = 1 << 16
+_DIGITS = 15
+
+
+class Digests:
+    """What names become under one salt."""
+
+    def __init__(self, salt: bytes) -> None:
+        self._key = blake2b(salt).digest()
+        self._made_for_pods: dict[tuple[str, str], str] = {}
+        # Labels and owners come again with every pod; what is met once only need not be held.
+        self.name: Callable[[str], str] = lru_cache(maxsize=REMEMBERED)(self._name)
+
+    def _name(self, text: str) -> str:
+        """The digest of a name: a name too, and never a number."""
+        if not text or text in WELL_KNOWN:
+            return text
+        digest = blake2b(text.encode(errors="surrogateescape"), key=self._key, digest_size=8)
+        return f"x{digest.hexdigest()[:_DIGITS]}"
+
+    def value(self, key: str, text: str) -> str:
+        """The digest of a label's or taint's value, which can be compared as the value could.
+
+        Short numbers stay, since `Gt` and `Lt` go by them; several zones in one value stay several;
+        and what Kubernetes would not take as a value does not become one.
+        """
+        if key in ZONE_LABELS and "__" in text:
+            return "__".join(map(self.name, text.split("__")))
+        if len(text) <= LONGEST_NUMBER and as_int64(text) is not None:
+            return text
+        digest = self.name(text)
+        return digest if sound_value(text) else f"?{digest}"
+
+    def hashed(self, kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
+        """An object with digests in place of its names; pods come before the claims they own."""
+        made: dict[str, Any] = self._hashed("", item)
+        meta = item["metadata"]
+        place, name = meta.get("namespace", ""), meta.get("name", "")
+        if kind == "Pod":
+            # The claim of such a volume is found by pod and volume, and has to be afterwards.
+            for volume in item.get("spec", {}).get("volumes") or ():
+                if "ephemeral" in volume:
+                    own = volume.get("name", "")
+                    digest = f"{self.name(name)}-{self.name(own)}"
+                    self._made_for_pods[place, f"{name}-{own}"] = digest
+        elif kind == "PersistentVolumeClaim" and (place, name) in self._made_for_pods:
+            made["metadata"]["name"] = self._made_for_pods[place, name]
+        return made
+
+    def _hashed(self, key: str, part: Any) -> Any:
+        if isinstance(part, str):
+            if key == "value":
+                return self.value("", part)
+            return part if key in SAYS_WHAT else self.name(part)
+        if isinstance(part, list | tuple):
+            return [self._hashed(key, it) for it in part]
+        if not isinstance(part, dict) or key in AMOUNTS:
+            return part
+        if key in LABELS:
+            return {label: self.value(label, text) for label, text in part.items()}
+        if key == "annotations":
+            return {mark: self._annotation(mark, text) for mark, text in part.items()}
+        if key == "matchExpressions":
+            values = [self.value(part["key"], text) for text in part["values"]]
+            return {**part, "values": values}
+        return {name: self._hashed(name, it) for name, it in part.items()}
+
+    def _annotation(self, mark: str, text: str) -> str:
+        """Its words where a decision goes by them; of the others only that they are there."""
+        if mark == DELETION_COST and as_int64(text) is not None:
+            return text
+        plain = SOURCES if mark == SOURCE else SPELLINGS_OF_NO
+        return text if text.strip().lower() in plain else self.name(text)
+
+
+SPELLED_OUT: dict[str, Any] = {
+    "labels": dict[str, str],
+    "node_selector": dict[str, str],
+    "owner_references": list[wire.OwnerReference],
+    "resources": wire.Resources,
+    "overhead": dict[str, str | int | float],
+    "affinity": wire.Affinity,
+    "tolerations": list[wire.TolerationItem],
+    "topology_spread_constraints": list[wire.SpreadItem],
+    "resource_claims": list[wire.Present],
+    "scheduling_gates": list[wire.Present],
+}
+"""What the undecoded parts are made of."""
+
+
+@cache
+def kept(struct: type[Struct], *, spelled_out: bool = False) -> Any:
+    """The struct to read an object with that is to be written again, as short as it goes."""
+
+    def kept_type(hint: Any) -> Any:
+        """The type with every shape in it as it is kept."""
+        if isinstance(hint, type) and issubclass(hint, wire.Wire | wire.Key):
+            return kept(hint, spelled_out=spelled_out)
+        origin, inner = get_origin(hint), tuple(map(kept_type, get_args(hint)))
+        if origin in (Union, UnionType):
+            return reduce(or_, inner)
+        return origin[inner] if origin else hint
+
+    fields: list[tuple[str, Any, Any]] = []
+    for field in msgspec.structs.fields(struct):
+        if field.type is Raw and spelled_out:
+            fields.append((field.name, kept_type(SPELLED_OUT[field.name]) | None, None))
+        elif field.default_factory is not NODEFAULT:
+            made = kept_type(field.type)
+            fields.append((field.name, made, msgspec.field(default_factory=made)))
+        else:
+            default = msgspec.field(default=field.default)
+            fields.append((field.name, kept_type(field.type), default))
+    written = {field.name: field.encode_name for field in msgspec.structs.fields(struct)}
+    return msgspec.defstruct(
+        struct.__name__, fields, rename=written, omit_defaults=True, gc=False, kw_only=True
+    )

@@ -1,0 +1,157 @@
+"""A live cluster written down, page by page, as a dump that `--cluster` reads back.
+
+Nothing is held but the page at hand, so a large cluster takes no more memory than a small one. Of
+each object only what a plan reads is written (`kept`): no environment, no command, no secret.
+
+When a dump was taken, for those that tell: an annotation on the list itself.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Raw, Struct
+
+from resettle.dumps.anonymize import Digests, kept
+from resettle.dumps.usage import KINDS, objects_of
+from resettle.errors import InputError
+from resettle.kube.watch.lists import Api, malformed_list
+from resettle.model.kinds import BuiltInKind, Kind
+from resettle.model.measurements import Measured
+from resettle.times import parse_time
+
+TAKEN_AT = "resettle/taken-at"
+
+
+class Annotations(Struct):
+    taken_at: str | None = msgspec.field(name=TAKEN_AT, default=None)
+
+
+class ListMeta(Struct):
+    annotations: Annotations | None = None
+
+
+_list_meta = msgspec.json.Decoder(ListMeta)
+
+
+def stamped(at: datetime) -> ListMeta:
+    """What a list says of itself that was taken at this time."""
+    told = at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return ListMeta(Annotations(told))
+
+
+def taken_at(metadata: Raw, name: str) -> datetime | None:
+    """When a list was taken, going by its metadata; None if it does not tell."""
+    if TAKEN_AT.encode() not in bytes(metadata):
+        return None
+    try:
+        said = _list_meta.decode(metadata).annotations
+        return parse_time(said.taken_at if said else None)
+    except (InputError, msgspec.ValidationError) as error:
+        raise InputError(f"{name}: `{TAKEN_AT}`: {error}") from None
+
+
+GZIP = 31
+"""How zlib is told to write the format of `.gz` files; their header then holds no time."""
+
+Told = Callable[[str, int], None]
+
+
+class Sink(Protocol):
+    """Where bytes go."""
+
+    def write(self, content: bytes, /) -> object:
+        """Takes some more."""
+
+
+class Captured(NamedTuple):
+    """What was written: how many of each kind, by its plural, and how many bytes in all."""
+
+    counts: dict[str, int]
+    size: int
+
+
+def capture(
+    api: Api,
+    kinds: Iterable[Kind],
+    sink: Sink,
+    at: datetime,
+    digests: Digests | None = None,
+    tell: Told = lambda plural, count: None,
+    usage: Measured | None = None,
+) -> Captured:
+    """Writes the cluster to the sink; `tell` hears after each page how many there are so far."""
+    out = _Gzip(sink)
+    counts: dict[str, int] = {}
+    head = {"apiVersion": "v1", "kind": "List", "metadata": stamped(at)}
+    out.write(msgspec.json.encode(head)[:-1] + b',"items":[')
+    between = b"\n"
+    for kind in kinds:
+        if digests is not None and not isinstance(kind, BuiltInKind):
+            continue  # nobody has said which of its fields are names
+        counts[kind.plural] = 0
+        for items in _pages(api, kind, hashing=digests is not None):
+            if items:
+                written = (_written(kind, item, digests) for item in items)
+                out.write(between + b",\n".join(written))
+                between = b",\n"
+            counts[kind.plural] += len(items)
+            tell(kind.plural, counts[kind.plural])
+    for item in objects_of(usage or {}):
+        title = KINDS[item["kind"]].title
+        counts[title] = counts.get(title, 0) + 1
+        said = {key: item.pop(key) for key in ("apiVersion", "kind")}
+        shown = item if digests is None else digests.hashed(said["kind"], item)
+        out.write(between + msgspec.json.encode({**said, **shown}))
+        between = b",\n"
+    out.write(b"\n]}\n")
+    return Captured(counts, out.end())
+
+
+def _pages(api: Api, kind: Kind, *, hashing: bool) -> Iterator[list[Any]]:
+    struct: Any = kind.struct
+    if isinstance(kind, BuiltInKind):
+        struct = kept(struct, spelled_out=hashing)
+    page_type = msgspec.defstruct(f"{kind.name}Page", [("items", list[struct] | None)])
+    decoder = msgspec.json.Decoder(page_type)
+    for body in api.pages(kind.list_path, kind.plural):
+        try:
+            page: Any = decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise malformed_list(kind.plural, error) from None
+        yield page.items or []
+
+
+def _written(kind: Kind, item: Any, digests: Digests | None) -> bytes:
+    says = {"apiVersion": kind.api_version, "kind": kind.name}
+    if not isinstance(kind, BuiltInKind):
+        # The struct of a plugin may have room for its kind, which a list does not repeat.
+        return msgspec.json.encode({**msgspec.json.decode(msgspec.json.encode(item)), **says})
+    if digests is not None:
+        item = digests.hashed(kind.name, msgspec.to_builtins(item))
+    return msgspec.json.encode(says)[:-1] + b"," + msgspec.json.encode(item)[1:]
+
+
+class _Gzip:
+    """Writes what it is given in the format of `.gz` files, and counts the bytes."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._packer = zlib.compressobj(wbits=GZIP)
+        self._size = 0
+
+    def write(self, content: bytes) -> None:
+        self._put(self._packer.compress(content))
+
+    def end(self) -> int:
+        """Writes what is left, and tells how much there was in all."""
+        self._put(self._packer.flush())
+        return self._size
+
+    def _put(self, packed: bytes) -> None:
+        self._sink.write(packed)
+        self._size += len(packed)

@@ -1,0 +1,188 @@
+"""Executes a plan: several requests in flight, each pod checked once more right before its request.
+
+A plan is drawn from a snapshot, and the cluster has moved on since. So right before a pod is asked
+to leave, the live cache is asked whether it is still the pod that the plan names. When the right to
+act ends (the lease is lost, a stop is requested), no further request is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from resettle.errors import NotNow
+from resettle.eviction.in_flight import Ledger
+from resettle.eviction.pod_events import Recorder
+from resettle.framework.mover import Ending, Moved, Mover, Options, Outcome
+from resettle.framework.plan import Move
+from resettle.kube.transport.client import Answer, Client
+from resettle.log import Log
+from resettle.model.pod import Pod
+from resettle.model.snapshot import Snapshot
+
+AT_ONCE = 32
+"""Requests in flight."""
+
+
+class GatedClient:
+    """A client for movers: each request waits for the rate limiter and is checked as it is sent."""
+
+    def __init__(self, client: Client, may_act: Callable[[], None]) -> None:
+        self._client = client
+        self._may_act = may_act
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = "application/json",
+    ) -> Coroutine[Any, Any, Answer]:
+        """The API server's answer; raises what `may_act` raises if we may not act any more."""
+        return self._client.send(
+            method, path, body, content_type=content_type, before=self._may_act
+        )
+
+
+class PlanExecutor:
+    """Gives each move to the mover of its profile."""
+
+    def __init__(
+        self,
+        movers: Mapping[str, Mover],
+        *,
+        look: Callable[[str, str], Pod | None],
+        may_act: Callable[[], None],
+        ledger: Ledger,
+        recorder: Recorder,
+        log: Log,
+        moved: Moved = lambda move, outcome: None,
+        grace_period_seconds: int | None = None,
+        in_background: bool = True,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        self._movers = movers
+        self._look = look
+        self._may_act = may_act
+        self._ledger = ledger
+        self._recorder = recorder
+        self._log = log
+        self._report_move = moved
+        self._grace = grace_period_seconds
+        self._in_background = in_background
+        self._at_once = at_once
+
+    async def execute(self, moves: Sequence[Move], snapshot: Snapshot) -> list[Outcome]:
+        """Send each move to its mover; return the outcomes in the order of the moves."""
+        outcomes: list[Outcome] = [Outcome(Ending.UNSENT)] * len(moves)
+        locks = BudgetLocks(snapshot)
+        todo = iter(enumerate(moves))
+
+        async def work() -> None:
+            for index, move in todo:
+                async with locks.held(move.pod):
+                    outcomes[index] = await self._execute_move(move)
+                if outcomes[index].ending is Ending.UNSENT:
+                    return
+
+        workers = min(self._at_once, len(moves))
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(work())
+        return outcomes
+
+    async def _execute_move(self, move: Move) -> Outcome:
+        try:
+            self._may_act()
+            outcome = self._last_check(move.pod) or _checked_outcome(await self._send(move))
+        except NotNow as error:
+            return Outcome(Ending.UNSENT, str(error))
+        except Exception as error:
+            # A mover from a plugin of others: what it did before it failed cannot be known.
+            outcome = Outcome(Ending.UNKNOWN, f"the mover failed: {type(error).__name__}: {error}")
+        self._log_outcome(move, outcome)
+        self._ledger.enter(move, outcome)
+        self._recorder.moved(move, outcome)
+        self._report_move(move, outcome)
+        return outcome
+
+    def _last_check(self, planned: Pod) -> Outcome | None:
+        """The outcome of a pod that need not or must not be moved any more, else None."""
+        live = self._look(planned.namespace, planned.name)
+        if live is None or live.uid != planned.uid:
+            return Outcome(Ending.GONE, "it went away by itself")
+        if live.terminating:
+            return Outcome(Ending.GONE, "it is leaving already")
+        if live.template is not planned.template or live.finished != planned.finished:
+            return Outcome(Ending.CHANGED, "it is not what it was when the plan was drawn")
+        return None
+
+    def _send(self, move: Move) -> Coroutine[Any, Any, Outcome]:
+        options = Options(
+            initiator=move.plugin,
+            profile=move.profile,
+            reason=move.reason,
+            grace_period_seconds=self._grace,
+            in_background=self._in_background,
+        )
+        return self._movers[move.profile].move(move, options)
+
+    def _log_outcome(self, move: Move, outcome: Outcome) -> None:
+        ending = outcome.ending
+        write = self._log.warning if ending in (Ending.UNKNOWN, Ending.ERROR) else self._log.info
+        write(
+            EVENTS.get(ending, str(ending)),
+            pod=move.pod.key,
+            uid=move.pod.uid,
+            node=move.pod.node,
+            profile=move.profile,
+            plugin=move.plugin,
+            reason=move.reason,
+            said=outcome.says or None,
+        )
+
+
+def _checked_outcome(outcome: object) -> Outcome:
+    """The answer of a mover if it is an outcome, else the outcome `unknown`."""
+    if isinstance(outcome, Outcome):
+        return outcome
+    return Outcome(Ending.UNKNOWN, f"the mover answered {outcome!r}, which is no outcome")
+
+
+EVENTS = {
+    Ending.BACKGROUND: "moving in background",
+    Ending.BUDGET: "refused by budget",
+    Ending.WEBHOOK: "refused by webhook",
+    Ending.GONE: "gone already",
+    Ending.CHANGED: "left alone",
+    Ending.UNKNOWN: "answer lost",
+    Ending.ERROR: "not evicted",
+}
+
+
+class BudgetLocks:
+    """One lock a disruption budget: pods under the same budget are asked one after the other.
+
+    The API server debits a budget by an optimistic write; requests at the same time would make it
+    fail and try again, and in the end refuse what it would have granted.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    @asynccontextmanager
+    async def held(self, pod: Pod) -> AsyncIterator[None]:
+        """Hold the locks of all budgets over the pod while the block lasts.
+
+        All callers take them in the order of the snapshot, so no two wait for each other. A
+        cancellation between two locks releases those that were taken.
+        """
+        async with AsyncExitStack() as stack:
+            for budget in self._snapshot.budgets_of(pod):
+                lock = self._locks.setdefault(budget.key, asyncio.Lock())
+                await stack.enter_async_context(lock)
+            yield

@@ -1,0 +1,199 @@
+"""Credentials from a command that the kubeconfig names, as `client.authentication.k8s.io` has it.
+
+The command prints an ExecCredential. It is run when credentials are first needed, when they expire,
+and when the API server turns them down; never with a terminal, since nobody may be sitting there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import ssl
+import subprocess
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from resettle.clock import SYSTEM, Clock
+from resettle.errors import InputError, Unauthorized
+from resettle.kube.auth.access import Headers, bearer, clean_token
+from resettle.kube.auth.tls import end_of, present
+
+VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_PATIENCE_SECONDS = 60
+_LONGEST_COMPLAINT = 300
+_MARGIN = timedelta(seconds=10)
+"""Requests under way must arrive before the credentials expire."""
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """What to run, as the kubeconfig says."""
+
+    program: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    api_version: str = VERSIONS[0]
+    install_hint: str = ""
+    cluster: Mapping[str, Any] | None = None
+    """What the command is told of the cluster, if it wants to know."""
+    where: str
+    """The kubeconfig, for messages."""
+
+
+class _Status(Struct):
+    token: str | None = None
+    certificate: str | None = field(name="clientCertificateData", default=None)
+    key: str | None = field(name="clientKeyData", default=None)
+    expires: datetime | None = field(name="expirationTimestamp", default=None)
+
+
+class _Credential(Struct):
+    api_version: str = field(name="apiVersion")
+    kind: str
+    status: _Status | None = None
+
+
+class ExecPlugin:
+    """Whatever the command said last.
+
+    `trusting` makes a new TLS context, so that connections made with an old certificate are not
+    used for the new one; None over plain HTTP.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        trusting: Callable[[], ssl.SSLContext] | None,
+        clock: Clock = SYSTEM,
+        patience: float = _PATIENCE_SECONDS,
+    ) -> None:
+        self.trust: ssl.SSLContext | None = None
+        self._command = command
+        self._trusting = trusting
+        self._clock = clock
+        self._patience = patience
+        self._lock = Lock()
+        self._headers: Headers | None = None
+        self._expires: datetime | None = None
+
+    def headers(self) -> Headers:
+        """The token, if the command gave one."""
+        if self._headers is None:
+            self.renew()
+        return self._headers or ()
+
+    def due(self) -> bool:
+        """Whether the command has never run, or what it said is about to expire."""
+        if self._headers is None:
+            return True
+        return self._expires is not None and self._clock.now() >= self._expires - _MARGIN
+
+    def renew(self, refused: Headers | None = None) -> bool:
+        """Runs the command again, unless another request has just had it run."""
+        with self._lock:
+            if refused is None and not self.due():
+                return True
+            if refused is not None and self._headers != refused:
+                return True
+            self._take(self._answer())
+            return True
+
+    def _take(self, status: _Status) -> None:
+        where = self._told("answered with a token")
+        token = clean_token(status.token or "", where)
+        ends = [status.expires] if status.expires else []
+        if status.certificate and status.key and self._trusting is not None:
+            certificate = status.certificate.encode()
+            trust = self._trusting()
+            try:
+                present(trust, certificate, status.key.encode())
+            except (OSError, ValueError) as error:
+                raise self._failed(f"answered with a certificate that is none: {error}") from None
+            self.trust = trust
+            if (end := end_of(certificate)) is not None:
+                ends.append(end)
+        self._expires = min(ends, default=None)
+        self._headers = bearer(token)
+
+    def _answer(self) -> _Status:
+        output = self._output()
+        try:
+            credential = msgspec.json.decode(output, type=_Credential)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._failed(f"printed no ExecCredential: {error}") from None
+        wanted = self._command.api_version
+        if credential.kind != "ExecCredential" or credential.api_version != wanted:
+            got = f"{credential.kind} of {credential.api_version}"
+            raise self._failed(f"printed {got}, not an ExecCredential of {wanted}")
+        status = credential.status
+        if status is None or not (status.token or status.certificate):
+            raise self._failed("printed neither a token nor a client certificate")
+        if bool(status.certificate) != bool(status.key):
+            raise self._failed("printed half of a client certificate: one of it and its key")
+        return status
+
+    def _output(self) -> bytes:
+        command = self._command
+        try:
+            code, output, complaint = _ran(
+                [command.program, *command.args],
+                os.environ | dict(command.env) | {"KUBERNETES_EXEC_INFO": self._told_it()},
+                self._patience,
+            )
+        except FileNotFoundError:
+            hint = " ".join(command.install_hint.split())
+            what_to_do = hint or "install it, or mend the path"
+            raise InputError(
+                f"{command.where}: there is no command `{command.program}` to sign in with; "
+                f"{what_to_do}"
+            ) from None
+        except subprocess.TimeoutExpired:
+            raise self._failed(f"did not end within {self._patience:g} s") from None
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{command.where}: the command `{command.program}` cannot be run: "
+                f"{getattr(error, 'strerror', None) or error}; check its path and mode"
+            ) from None
+        if code:
+            words = " ".join(complaint.decode(errors="replace").split())
+            said = f": {words[-_LONGEST_COMPLAINT:]}" if words else " and said nothing"
+            raise self._failed(f"ended with {code}{said}")
+        return output
+
+    def _told_it(self) -> str:
+        spec: dict[str, Any] = {"interactive": False}
+        if self._command.cluster is not None:
+            spec["cluster"] = self._command.cluster
+        told = {"apiVersion": self._command.api_version, "kind": "ExecCredential", "spec": spec}
+        return json.dumps(told)
+
+    def _told(self, what: str) -> str:
+        return f"{self._command.where}: the command `{self._command.program}` {what}"
+
+    def _failed(self, what: str) -> Unauthorized:
+        return Unauthorized(f"{self._told(what)}; run it by hand to see what it lacks")
+
+
+def _ran(words: list[str], env: Mapping[str, str], patience: float) -> tuple[int, bytes, bytes]:
+    """How a command ended, and what it printed on either side."""
+    # A group of its own: a command that takes too long ends with all it has started.
+    running = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        start_new_session=True,
+    )
+    with running:
+        try:
+            output, complaint = running.communicate(timeout=patience)
+        except BaseException:
+            os.killpg(running.pid, signal.SIGKILL)
+            raise
+    return running.returncode, output, complaint

@@ -1,0 +1,194 @@
+"""How a kubeconfig says to prove who we are: from its entries to credentials.
+
+A way to sign in that is not understood is an error that names it, never a request without
+credentials.
+
+The way in for a pod: the account that the kubelet mounts into it.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from resettle.clock import SYSTEM, Clock
+from resettle.errors import InputError
+from resettle.kube.auth.access import Access, Credentials, Fixed, Headers, TokenFile, clean_token
+from resettle.kube.auth.exec_plugin import VERSIONS, Command, ExecPlugin
+from resettle.kube.auth.kubeconfig import Entry
+from resettle.kube.auth.tls import end_of, present, trusting
+
+_UNKNOWN_WAYS = ("auth-provider", "username", "password")
+_EXTENSION = "client.authentication.k8s.io/exec"
+_PLAIN_HEADER = re.compile(r"[\x20-\x7e]*")
+
+
+def refuse_unknown_ways(user: Entry) -> None:
+    """Ends with an error if the user signs in by a way that we do not have."""
+    for way in _UNKNOWN_WAYS:
+        if user.says.get(way):
+            raise InputError(
+                f"{user.file}: signing in with `{way}` is not supported; "
+                "use a token, a client certificate or an `exec` command"
+            )
+
+
+def trust_of(cluster: Entry, user: Entry) -> ssl.SSLContext:
+    """A context that trusts the cluster's authority and shows the user's certificate."""
+    authority = cluster.data("certificate-authority")
+    certificate, key = user.data("client-certificate"), user.data("client-key")
+    try:
+        if bool(certificate) != bool(key):
+            raise ValueError("`client-certificate` and `client-key` go together")
+        trust = trusting(authority, blindly=bool(cluster.says.get("insecure-skip-tls-verify")))
+        if certificate:
+            present(trust, certificate, key)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{user.file}: a certificate or key cannot be used: {error}") from None
+    return trust
+
+
+def credentials_of(cluster: Entry, user: Entry) -> Credentials:
+    """The user's token, file of a token, or command to run; a certificate is the context's."""
+    if user.says.get("tokenFile"):
+        return TokenFile(partial(_token_in_file, user))
+    if user.says.get("token"):
+        return Fixed(clean_token(user.text("token"), user.file))
+    if user.says.get("exec") and not user.data("client-certificate"):
+        encrypted = cluster.text("server").startswith("https://")
+        context = partial(trust_of, cluster, user) if encrypted else None
+        return ExecPlugin(_command(cluster, user), context)
+    return Fixed()
+
+
+def certificate_end(user: Entry) -> Any:
+    """When the user's certificate ends, if there is one."""
+    return end_of(user.data("client-certificate"))
+
+
+def impersonation_of(user: Entry) -> Headers:
+    """The headers that ask in somebody else's name."""
+    named, uid = user.text("as"), user.text("as-uid")
+    groups = user.says.get("as-groups") or []
+    extra = user.says.get("as-user-extra") or {}
+    if not named:
+        if uid or groups or extra:
+            raise InputError(
+                f"{user.file}: `as-uid`, `as-groups` and `as-user-extra` need `as` beside them"
+            )
+        return ()
+    if not isinstance(groups, list) or not isinstance(extra, dict):
+        raise InputError(f"{user.file}: `as-groups` is a list and `as-user-extra` a mapping")
+    headers = [("Impersonate-User", named)]
+    headers += [("Impersonate-Uid", uid)] if uid else []
+    headers += [("Impersonate-Group", str(group)) for group in groups]
+    headers += [
+        (f"Impersonate-Extra-{key}", str(value))
+        for key, values in extra.items()
+        for value in (values if isinstance(values, list) else [values])
+    ]
+    if not all(_PLAIN_HEADER.fullmatch(word) for pair in headers for word in pair):
+        raise InputError(f"{user.file}: `as` and what goes with it must be plain ASCII")
+    return tuple(headers)
+
+
+def _token_in_file(user: Entry) -> str:
+    content = user.content("tokenFile").decode("ascii", errors="replace")
+    return clean_token(content, user.file)
+
+
+def _command(cluster: Entry, user: Entry) -> Command:
+    says = user.says["exec"]
+    if not isinstance(says, dict) or not says.get("command"):
+        raise InputError(f"{user.file}: `exec` names no `command` to run")
+    version = str(says.get("apiVersion") or "")
+    if version not in VERSIONS:
+        raise InputError(
+            f"{user.file}: `exec` speaks {version or 'no apiVersion'}; use {' or '.join(VERSIONS)}"
+        )
+    if says.get("interactiveMode") == "Always":
+        raise InputError(
+            f"{user.file}: the command `{says['command']}` wants a terminal (`interactiveMode: "
+            "Always`) and gets none here; sign in another way"
+        )
+    program = str(says["command"])
+    if "/" in program:
+        program = str(user.path(program).absolute())
+    env = says.get("env") or []
+    return Command(
+        program=program,
+        args=tuple(str(word) for word in says.get("args") or ()),
+        env={str(it["name"]): str(it.get("value", "")) for it in env if it.get("name")},
+        api_version=version,
+        install_hint=str(says.get("installHint") or ""),
+        cluster=_told_of(cluster) if says.get("provideClusterInfo") else None,
+        where=user.file,
+    )
+
+
+def _told_of(cluster: Entry) -> Mapping[str, Any]:
+    """What a command learns of the cluster that it signs in to."""
+    kept = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
+    told = {key: cluster.says[key] for key in kept if cluster.says.get(key)}
+    if authority := cluster.data("certificate-authority"):
+        told["certificate-authority-data"] = base64.b64encode(authority).decode()
+    for extension in cluster.says.get("extensions") or ():
+        if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
+            told["config"] = extension.get("extension")
+    return told
+
+
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def in_cluster(
+    environment: Mapping[str, str] = os.environ,
+    account: Path | None = None,
+    clock: Clock = SYSTEM,
+) -> Access | None:
+    """The API server of the cluster that this process is a pod of; None if it is not one."""
+    folder = account or ACCOUNT
+    host = environment.get("KUBERNETES_SERVICE_HOST")
+    port = environment.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host:
+        return None
+    with suppress(ValueError):
+        if ipaddress.ip_address(host).version == 6:
+            host = f"[{host}]"
+
+    def token() -> str:
+        content = _content(folder / "token").decode("ascii", errors="replace")
+        return clean_token(content, str(folder / "token"))
+
+    try:
+        trust = trusting(_content(folder / "ca.crt"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / 'ca.crt'} holds no certificate: {error}") from None
+    return Access(
+        server=f"https://{host}:{port}",
+        trust=trust,
+        credentials=TokenFile(token, clock),
+        source=str(folder),
+    )
+
+
+def _content(file: Path) -> bytes:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"{file} cannot be read: {reason}; mount a service account into this pod, "
+            "or name a kubeconfig with --kubeconfig"
+        ) from None
+    if not content.strip():
+        raise InputError(f"{file} is empty; it should hold what the kubelet writes there")
+    return content

@@ -1,0 +1,192 @@
+"""Who we are to which API server: from a kubeconfig, or from inside the cluster.
+
+A file that is named counts alone; else those of $KUBECONFIG, read as one; else the one in the home
+directory; else, in a pod, the service account that is mounted into it.
+
+Kubeconfig files, one or several, and the entries in them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import yaml
+
+from resettle.errors import InputError
+from resettle.kube.auth.access import Access
+from resettle.kube.auth.identity import (
+    certificate_end,
+    credentials_of,
+    impersonation_of,
+    in_cluster,
+    refuse_unknown_ways,
+    trust_of,
+)
+from resettle.kube.auth.proxy import checked_proxy, proxy_for
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Entry(NamedTuple):
+    """What a kubeconfig says of a cluster, a user or a context."""
+
+    file: str
+    """Where it stands; its relative paths start from the folder of this file."""
+    says: Mapping[str, Any]
+
+    def text(self, key: str) -> str:
+        """What stands under a key, empty if nothing does."""
+        return str(self.says.get(key) or "")
+
+    def path(self, name: str) -> Path:
+        """The file that a path in this entry means."""
+        return Path(self.file).parent / name
+
+    def data(self, key: str) -> bytes:
+        """What stands under `key-data` in base64, or in the file that `key` names."""
+        if inline := self.says.get(f"{key}-data"):
+            try:
+                return base64.b64decode(str(inline), validate=True)
+            except binascii.Error:
+                raise InputError(f"{self.file}: `{key}-data` is not base64") from None
+        if not self.text(key):
+            return b""
+        content = self.content(key)
+        if not content.strip():
+            raise InputError(f"{self.file}: `{key}` {self.text(key)} is empty")
+        return content
+
+    def content(self, key: str) -> bytes:
+        """What is in the file that the key names."""
+        name = self.text(key)
+        try:
+            return self.path(name).read_bytes()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise InputError(f"{self.file}: `{key}` {name} cannot be read: {reason}") from None
+
+
+class Config:
+    """Several files read as one: of two entries with one name the first counts, and all of it."""
+
+    def __init__(self, files: Iterable[str]) -> None:
+        self._documents = [(file, _document(file)) for file in files]
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return ", ".join(file for file, _ in self._documents)
+
+    @property
+    def current_context(self) -> str:
+        """The first that a file names."""
+        named = (document.get("current-context") for _, document in self._documents)
+        return next((str(name) for name in named if name), "")
+
+    def entry(self, section: str, key: str, name: str) -> Entry:
+        """The named entry of a section."""
+        for file, document in self._documents:
+            entries = document.get(section)
+            for item in entries if isinstance(entries, list) else ():
+                if isinstance(item, dict) and item.get("name") == name:
+                    found = item.get(key)
+                    return Entry(file, found if isinstance(found, dict) else {})
+        raise InputError(f"{self.name} has no entry `{name}` under `{section}`")
+
+
+def _document(file: str) -> Mapping[str, Any]:
+    try:
+        document = yaml.load(Path(file).read_text(), _Loader)
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no kubeconfig {file}; name one with --kubeconfig or $KUBECONFIG"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the kubeconfig {file} cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"the kubeconfig {file} is not YAML: {error}") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{file} is not a kubeconfig: it is no mapping of clusters and users")
+    return document
+
+
+__all__ = ["Access", "default_kubeconfigs", "find_access", "read_kubeconfig"]
+
+
+def find_access(kubeconfig: str | None = None, context: str | None = None) -> Access:
+    """The way in that is named, or the one that kubectl or a pod would take."""
+    if kubeconfig:
+        return read_kubeconfig(kubeconfig, context)
+    named = default_kubeconfigs()
+    there = [file for file in named if Path(file).exists()]
+    if there:
+        return _chosen(Config(there), context)
+    access = in_cluster()
+    if access is None:
+        return read_kubeconfig(named[0], context)  # which says that it is not there
+    if context:
+        raise InputError(
+            f"there is no kubeconfig with a context `{context}`; without --context "
+            "the service account of this pod is used"
+        )
+    return access
+
+
+def default_kubeconfigs() -> list[str]:
+    """The files kubectl would read: those of $KUBECONFIG, else the one in the home directory."""
+    named = [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+    return named or [str(Path.home() / ".kube" / "config")]
+
+
+def read_kubeconfig(file: str, context: str | None = None) -> Access:
+    """What the file says of one context, or of its current one."""
+    return _chosen(Config([file]), context)
+
+
+def _chosen(config: Config, context: str | None) -> Access:
+    chosen = context or config.current_context
+    if not chosen:
+        raise InputError(f"{config.name} has no `current-context`; choose one with --context")
+    here = config.entry("contexts", "context", chosen)
+    if not here.text("cluster"):
+        raise InputError(f"{here.file}: the context `{chosen}` names no cluster")
+    cluster = config.entry("clusters", "cluster", here.text("cluster"))
+    user = Entry(here.file, {})
+    if here.text("user"):
+        user = config.entry("users", "user", here.text("user"))
+    return _access(cluster, user)
+
+
+def _access(cluster: Entry, user: Entry) -> Access:
+    server = cluster.text("server").rstrip("/")
+    if not _is_address(server):
+        raise InputError(f"{cluster.file}: `server` must be an http or https address")
+    refuse_unknown_ways(user)
+    credentials = credentials_of(cluster, user)
+    proxy = cluster.text("proxy-url")
+    if proxy:
+        checked_proxy(proxy, f"{cluster.file}: `proxy-url`")
+    return Access(
+        server=server,
+        trust=trust_of(cluster, user) if server.startswith("https://") else None,
+        server_name=cluster.text("tls-server-name"),
+        credentials=credentials,
+        impersonation=impersonation_of(user),
+        proxy=proxy or proxy_for(server, os.environ),
+        certificate_expires=certificate_end(user),
+        source=user.file,
+    )
+
+
+def _is_address(server: str) -> bool:
+    try:
+        address = urlsplit(server)
+        return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        return False

@@ -1,0 +1,237 @@
+"""Reading and writing one lease: requests, and what refusals of them mean.
+
+What waiting may mend (no answer, an overloaded or failing server) is told in the log and comes back
+as nothing. What it will not mend is raised at once, so that nobody waits for a right that was never
+granted; a right that was there before and is missing now may be an API server that just started.
+
+A lease as the API server keeps it, and what is written into it.
+
+Everything but the record of who leads is sent back as it came, the labels of others included. What
+somebody else wrote may be garbled; a holder that cannot be read is a holder all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from resettle.errors import ClusterError, ClusterUnreachable, ResettleError, Unauthorized
+from resettle.kube.failures import refused
+from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.transport.client import Answer, Client
+from resettle.log import Log
+
+Object = dict[str, Any]
+_MICROSECOND = timedelta(microseconds=1)
+_LONGEST_SECONDS = 2**31 - 1
+
+
+class Record(Struct, frozen=True):
+    """A lease as it was read."""
+
+    object: Object
+
+    @property
+    def version(self) -> tuple[str, str]:
+        """Changes whenever anybody writes to the lease."""
+        return str(self._meta.get("uid")), str(self._meta.get("resourceVersion"))
+
+    @property
+    def holder(self) -> str:
+        """Who has it; empty if nobody has."""
+        holder = self._spec.get("holderIdentity")
+        return holder if isinstance(holder, str) else "" if holder is None else f"? {holder}"
+
+    @property
+    def duration_seconds(self) -> int | None:
+        """What the holder asks others to wait, or None if that makes no sense."""
+        seconds = self._spec.get("leaseDurationSeconds")
+        return seconds if type(seconds) is int and 0 < seconds <= _LONGEST_SECONDS else None
+
+    @property
+    def transitions(self) -> int:
+        """How often it has changed hands."""
+        count = self._spec.get("leaseTransitions")
+        return count if type(count) is int and 0 <= count < _LONGEST_SECONDS else 0
+
+    def held_by(self, identity: str, duration_seconds: float, now: datetime) -> Object:
+        """The lease with us as its holder: renewed if it is ours, taken over if not."""
+        ours = self.holder == identity
+        since = self._spec.get("acquireTime")
+        renewed = written(now)
+        if renewed == self._spec.get("renewTime"):
+            # An update that changes nothing is none: others would miss this sign of life.
+            renewed = written(now + _MICROSECOND)
+        return self._with(
+            holderIdentity=identity,
+            leaseDurationSeconds=whole_seconds(duration_seconds),
+            acquireTime=since if ours and isinstance(since, str) else written(now),
+            renewTime=renewed,
+            leaseTransitions=self.transitions if ours else self.transitions + 1,
+        )
+
+    def let_go(self, now: datetime) -> Object:
+        """The lease with nobody as its holder."""
+        return self._with(
+            holderIdentity="",
+            leaseDurationSeconds=1,
+            acquireTime=written(now),
+            renewTime=written(now),
+            leaseTransitions=self.transitions,
+        )
+
+    @property
+    def _meta(self) -> Object:
+        return _mapping(self.object.get("metadata"))
+
+    @property
+    def _spec(self) -> Object:
+        return _mapping(self.object.get("spec"))
+
+    def _with(self, **spec: Any) -> Object:
+        return {**self.object, "spec": {**self._spec, **spec}}
+
+
+def read_record(body: bytes) -> Record | None:
+    """The lease that a body holds, or None if it holds none."""
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    record = Record(found) if isinstance(found, dict) else None
+    return record if record and record._meta.get("resourceVersion") else None
+
+
+def first_lease(
+    namespace: str, name: str, identity: str, duration_seconds: float, now: datetime
+) -> Object:
+    """A new lease that is ours from the start."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "holderIdentity": identity,
+            "leaseDurationSeconds": whole_seconds(duration_seconds),
+            "acquireTime": written(now),
+            "renewTime": written(now),
+            "leaseTransitions": 0,
+        },
+    }
+
+
+def whole_seconds(seconds: float) -> int:
+    """At least so many: a promise to others must not be shorter than ours to ourselves."""
+    return math.ceil(seconds)
+
+
+def written(at: datetime) -> str:
+    """A time as leases have it, to the microsecond."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _mapping(value: Any) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
+Verb = Literal["get", "create", "update"]
+Gone = Literal["gone"]
+_METHODS = {"get": "GET", "create": "POST", "update": "PUT"}
+_GROUP = "coordination.k8s.io"
+_NOT_FOUND, _CONFLICT, _TOO_MANY = 404, 409, 429
+_PATIENCE_SECONDS = 10
+
+
+class LeaseDesk:
+    """Where one lease is read and written."""
+
+    def __init__(self, client: Client, settings: LeaseSettings, log: Log) -> None:
+        self._client = client
+        self._settings = settings
+        self._log = log
+        self._all = f"/apis/{_GROUP}/v1/namespaces/{settings.namespace}/leases"
+        self._granted: set[Verb] = set()
+        self.name = f"{settings.namespace}/{settings.name}"
+
+    async def read(self) -> Record | Gone | None:
+        """The lease, "gone" if there is none, None if there is no telling."""
+        answer = await self._asked("get", f"{self._all}/{self._settings.name}")
+        if answer is not None and answer.status == _NOT_FOUND:
+            return "gone"
+        return self._record("get", answer)
+
+    async def create(self, lease: Object) -> Record | None:
+        """The new lease, or None if it was not made by us."""
+        return self._record("create", await self._asked("create", self._all, lease))
+
+    async def update(self, lease: Object) -> Record | None:
+        """The lease as written, or None if it was not, say because another was quicker."""
+        path = f"{self._all}/{self._settings.name}"
+        return self._record("update", await self._asked("update", path, lease))
+
+    async def _asked(self, verb: Verb, path: str, lease: Object | None = None) -> Answer | None:
+        within = max(self._settings.renew_deadline_seconds / 2, 1)
+        body = None if lease is None else msgspec.json.encode(lease)
+        try:
+            answer = await self._client.send(
+                _METHODS[verb],
+                path,
+                body,
+                within=within,
+                patience=min(within, _PATIENCE_SECONDS),
+            )
+        except ClusterUnreachable as error:
+            self._troubled(verb, str(error))
+            return None
+        except ResettleError as error:
+            self._ends_if_never_granted(verb, error)
+            return None
+        lost_the_race = answer.status == _CONFLICT
+        not_there = answer.status == _NOT_FOUND and verb != "create"
+        if answer.fine or lost_the_race or not_there:
+            self._granted.add(verb)
+            self._log.forget(_trouble(verb))
+            return answer
+        refusal = self._refusal(verb, answer)
+        if answer.status >= 500 or answer.status == _TOO_MANY:
+            self._troubled(verb, str(refusal))
+        else:
+            self._ends_if_never_granted(verb, refusal)
+        return None
+
+    def _ends_if_never_granted(self, verb: Verb, refusal: ResettleError) -> None:
+        known = isinstance(refusal, Unauthorized) and self._granted
+        if verb not in self._granted and not known:
+            raise refusal
+        self._troubled(verb, str(refusal))
+
+    def _record(self, verb: Verb, answer: Answer | None) -> Record | None:
+        if answer is None or not answer.fine:
+            return None
+        record = read_record(answer.body)
+        if record is None:
+            self._troubled(verb, f"{self._client.server} sent something that is no lease")
+        return record
+
+    def _troubled(self, verb: Verb, reason: str) -> None:
+        log = self._log.only_when_new(_trouble(verb))
+        log.warning("lease trouble", lease=self.name, reason=reason)
+
+    def _refusal(self, verb: Verb, answer: Answer) -> ClusterError:
+        where = self._settings.namespace
+        if answer.status == _NOT_FOUND:
+            return ClusterError(
+                f"there is no namespace {where} for the lease {self.name}; create it, or name "
+                "another with --leader-elect-resource-namespace"
+            )
+        return refused(
+            answer, verb, "leases", access=self._client.access, group=_GROUP, namespace=where
+        )
+
+
+def _trouble(verb: Verb) -> str:
+    return f"lease {verb}"

@@ -1,1 +1,0 @@
-"""Whoever measures how busy nodes are: the metrics API, and Prometheus. They touch the world."""

@@ -1,0 +1,232 @@
+"""Parts of a pod as the wire has them, read once for all pods that share them.
+
+Where pods want to be, from the wire to the model: selectors, affinity terms, spread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from sys import byteorder
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from resettle.model.constraints import (
+    OWN_NODE,
+    NodeTerm,
+    PodTerm,
+    PreferredPodTerm,
+    PreferredTerm,
+    SpreadConstraint,
+    Toleration,
+)
+from resettle.model.decoding import wire
+from resettle.model.pod import (
+    ANNOTATIONS,
+    ContainerState,
+)
+from resettle.model.selectors import NOTHING, Expression, LabelSelector, Requirement, Selector
+from resettle.times import parse_time
+
+Conditions = tuple[tuple[str, str, str], ...]
+
+# A DaemonSet pins each pod to its node by name; with the name taken out, its pods share a spec.
+_PIN = re.compile(
+    rb'("matchFields":\s*\[\s*\{\s*"key":\s*"metadata\.name",\s*"operator":\s*"In",'
+    rb'\s*"values":\s*\[\s*)"([^"]*)"(\s*\]\s*\}\s*\])'
+)
+_OWN_NODE_JSON = msgspec.json.encode(OWN_NODE)
+NO_VOLUMES: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
+
+
+def container_states_of(
+    statuses: tuple[wire.ContainerStatus, ...] | None,
+) -> tuple[ContainerState, ...]:
+    """What the kubelet last said of each container."""
+    return tuple(map(_container_state, statuses or ()))
+
+
+def _container_state(status: wire.ContainerStatus) -> ContainerState:
+    state = status.state
+    waiting, ended = (state.waiting, state.terminated) if state else (None, None)
+    return ContainerState(
+        status.restart_count,
+        waiting.reason if waiting else None,
+        ended.reason if ended else None,
+        ended.exit_code if ended else None,
+    )
+
+
+def volumes_of(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """The claims among the volumes, the volumes that get a claim made, whether data is local."""
+    claims: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    local = False
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None:
+            claims += (volume.persistent_volume_claim.claim_name,)
+        elif volume.ephemeral is not None:
+            own += (volume.name,)
+        elif volume.empty_dir is not None or volume.host_path is not None:
+            local = True
+    return claims, own, local
+
+
+def annotations_of(marks: wire.WatchedAnnotations | None) -> dict[str, str]:
+    """The annotations that are there, by name."""
+    told = astuple(marks) if marks else ()
+    return {name: mark for name, mark in zip(ANNOTATIONS, told, strict=False) if mark is not None}
+
+
+def rare_parts_of(item: wire.PodSpec) -> tuple[bytes, ...]:
+    """What few pods have, undecoded; nothing for all the others."""
+    selector, spread = item.node_selector, item.topology_spread_constraints
+    overhead, resources, claims = item.overhead, item.resources, item.resource_claims
+    gates = item.scheduling_gates
+    if selector is spread is overhead is resources is claims is gates is wire.ABSENT:
+        return ()
+    return tuple(map(bytes, (selector, spread, overhead, resources, claims, gates)))
+
+
+def asked_by(containers: list[wire.Container]) -> tuple[Any, ...]:
+    """What makes containers alike: their images, and what they ask of a node."""
+    return tuple([(c.image, bytes(c.resources), c.restart_policy, c.ports) for c in containers])
+
+
+def unpinned(affinity: bytes, node: bytes) -> bytes:
+    """The affinity with the pod's own node taken out by name, if it is pinned to that."""
+    found = _PIN.search(affinity)
+    if not node or found is None or found[2] != node:
+        return affinity
+    return affinity[: found.end(1)] + _OWN_NODE_JSON + affinity[found.start(3) :]
+
+
+def conditions_of(conditions: list[wire.ConditionStatus]) -> tuple[Conditions, bytes]:
+    """What holds, and packed since when; most of a pod's conditions changed at once."""
+    shape = tuple([(it.type, it.status, it.reason or "") for it in conditions])
+    times = [it.last_transition_time for it in conditions]
+    first = times[0]
+    if times.count(first) == len(times):
+        return shape, _packed(first) * len(times)
+    return shape, b"".join(map(_packed, times))
+
+
+def ready_of(conditions: Iterable[wire.ConditionStatus]) -> bool:
+    """Whether the pod counts as healthy for its budget."""
+    for it in conditions:
+        if it.type == "Ready":
+            return it.status == "True"
+    return False
+
+
+def _packed(time: str | None) -> bytes:
+    instant = parse_time(time)
+    second = int(instant.timestamp()) if instant else 0
+    return second.to_bytes(8, byteorder, signed=True)
+
+
+_affinity = msgspec.json.Decoder(wire.Affinity | None)
+_tolerations = msgspec.json.Decoder(list[wire.TolerationItem] | None)
+_spread = msgspec.json.Decoder(list[wire.SpreadItem] | None)
+
+
+class Wishes(Struct, frozen=True):
+    """What an affinity says."""
+
+    nodes: tuple[NodeTerm, ...] | None = None
+    """Where alone the pod may be; None if it does not say."""
+    speaks_of_nodes: bool = False
+    preferred_nodes: tuple[PreferredTerm, ...] = ()
+    near: tuple[PodTerm, ...] = ()
+    away: tuple[PodTerm, ...] = ()
+    preferred_away: tuple[PreferredPodTerm, ...] = ()
+
+
+def wishes_of(raw: bytes) -> Wishes:
+    """What an affinity says, undecoded or not there as it may be."""
+    told = _affinity.decode(raw) if raw else None
+    if told is None:
+        return _NO_WISHES
+    nodes, near, away = told.node_affinity, told.pod_affinity, told.pod_anti_affinity
+    required = nodes.required if nodes else None
+    return Wishes(
+        None if required is None else tuple(map(node_term_of, required.node_selector_terms or ())),
+        nodes is not None,
+        tuple(
+            PreferredTerm(row.weight, node_term_of(row.preference))
+            for row in (nodes.preferred if nodes else None) or ()
+        ),
+        tuple(map(pod_term_of, (near.required if near else None) or ())),
+        tuple(map(pod_term_of, (away.required if away else None) or ())),
+        tuple(
+            PreferredPodTerm(row.weight, pod_term_of(row.pod_affinity_term))
+            for row in (away.preferred if away else None) or ()
+        ),
+    )
+
+
+_NO_WISHES = Wishes()
+
+
+def tolerations_of(raw: bytes) -> tuple[Toleration, ...]:
+    """The tolerations that these bytes write down."""
+    return tuple(
+        Toleration(t.key or "", t.operator or "", t.value or "", t.effect or "")
+        for t in (_tolerations.decode(raw) if raw else None) or ()
+    )
+
+
+def spread_of(raw: bytes) -> tuple[SpreadConstraint, ...]:
+    """The topology spread constraints that these bytes write down."""
+    return tuple(map(_spread_constraint, (_spread.decode(raw) if raw else None) or ()))
+
+
+def _requirement(row: Expression) -> Requirement:
+    return Requirement(row.key, row.operator, row.values)
+
+
+def node_term_of(term: wire.SelectorTerm) -> NodeTerm:
+    """One alternative of a node affinity."""
+    return NodeTerm(
+        tuple(map(_requirement, term.match_expressions or ())),
+        tuple(map(_requirement, term.match_fields or ())),
+    )
+
+
+def selector_of(selector: wire.LabelSelectorObject | None) -> Selector | None:
+    """The selector compiled: `NOTHING` where it is absent, None where it cannot be read."""
+    if selector is None:
+        return NOTHING
+    return LabelSelector(
+        match_labels=selector.match_labels or {},
+        match_expressions=tuple(selector.match_expressions or ()),
+    ).compiled()
+
+
+def pod_term_of(term: wire.PodAffinityTerm) -> PodTerm:
+    """A term of a pod affinity or anti-affinity."""
+    spaces = term.namespace_selector
+    return PodTerm(
+        term.topology_key,
+        selector_of(term.label_selector),
+        tuple(term.namespaces or ()),
+        None if spaces is None else selector_of(spaces),
+        tuple(term.match_label_keys or ()),
+        tuple(term.mismatch_label_keys or ()),
+    )
+
+
+def _spread_constraint(item: wire.SpreadItem) -> SpreadConstraint:
+    return SpreadConstraint(
+        max_skew=item.max_skew,
+        topology_key=item.topology_key,
+        when_unsatisfiable=item.when_unsatisfiable,
+        selector=selector_of(item.label_selector),
+        match_label_keys=tuple(item.match_label_keys or ()),
+        node_affinity_policy=item.node_affinity_policy or "Honor",
+        node_taints_policy=item.node_taints_policy or "Ignore",
+        min_domains=item.min_domains or 1,
+    )

@@ -1,0 +1,241 @@
+"""How the walker speaks: what a node is, what a type expects, and the fix when they differ.
+
+Where a key belongs that stands at the wrong level: a sentence for each key and place we know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
+
+from msgspec import Struct, inspect
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+
+from resettle.policy.args import KnownPlugins
+from resettle.policy.document import OURS, is_ours
+from resettle.policy.problems import KeyPath, dotted
+from resettle.policy.yaml.source import as_number, bare_meaning, meaning, quoted
+
+_LONGEST_QUOTE = 60
+_MOST = 2**63
+
+
+def found(node: Node) -> str:
+    """What stands there: `a list`, `a mapping`, a number as it is, or a word in back-ticks."""
+    if isinstance(node, SequenceNode):
+        return "a list"
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    if not isinstance(node, ScalarNode):
+        return "something else"
+    text = " ".join(str(node.value).split())
+    if len(text) > _LONGEST_QUOTE:
+        text = text[:_LONGEST_QUOTE] + "…"
+    value = meaning(node)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return text
+    return f'`"{text}"`' if quoted(node) and bare_meaning(text) != text else f"`{text}`"
+
+
+def expected(kind: inspect.Type) -> str:
+    """What a value of this type is called."""
+    match kind:
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType():
+            return "a whole number"
+        case inspect.FloatType():
+            return "a number"
+        case inspect.StructType() | inspect.DictType():
+            return "a mapping"
+        case inspect.LiteralType() | inspect.EnumType() | inspect.StrType():
+            return "text"
+        case inspect.Metadata(type=inner):
+            return expected(inner)
+    return "a list" if is_list(kind) else "what belongs here"
+
+
+def contrast(node: Node, kind: inspect.Type) -> str:
+    """The sentence for a node that is not of the kind expected."""
+    value = meaning(node) if isinstance(node, ScalarNode) else None
+    if isinstance(value, bool) and expected(kind) == "text":
+        return f"{found(node)} without quotes means {str(value).lower()} and is not text"
+    return f"{found(node)} is not {expected(kind)}"
+
+
+def is_list(kind: inspect.Type) -> bool:
+    """Whether a list is expected, whatever collection it becomes."""
+    lists = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
+    return isinstance(kind, lists)
+
+
+def fix_for(node: Node, kind: inspect.Type) -> str:
+    """What to write in place of a node that does not fit."""
+    scalar = node if isinstance(node, ScalarNode) else None
+    match kind:
+        case inspect.BoolType():
+            if scalar and quoted(scalar) and isinstance(bare_meaning(scalar.value), bool):
+                return "remove the quotes"
+            return "write `true` or `false`"
+        case inspect.IntType() | inspect.FloatType():
+            if scalar and quoted(scalar) and as_number(scalar.value) is not None:
+                return "remove the quotes"
+            return f"write {number_range(kind)}"
+        case inspect.StructType() | inspect.DictType():
+            return "write lines of `key: value`"
+        case inspect.StrType() | inspect.LiteralType() | inspect.EnumType():
+            if scalar and not quoted(scalar):
+                return f'put it in quotes: `"{scalar.value}"`'
+            return "write a single word or text in quotes"
+    if is_list(kind) and scalar:
+        return f"write it as a list: `[{scalar.value}]`"
+    return "write one `- item` a line" if is_list(kind) else ""
+
+
+def number_range(kind: inspect.IntType | inspect.FloatType) -> str:
+    """The numbers a type takes: `a whole number from 0 to 100`."""
+    name = expected(kind)
+    low, high = kind.ge, kind.le if kind.le is not None else kind.lt
+    if kind.gt is not None:
+        return f"{name} above {kind.gt}" + (f" and up to {high}" if high is not None else "")
+    if low is not None and high is not None:
+        return f"{name} from {low} to {high}"
+    if low is not None:
+        return f"{name} of {low} or more"
+    return f"{name} of at most {high}" if high is not None else name
+
+
+def range_fix(kind: inspect.IntType | inspect.FloatType) -> str:
+    """What to write in place of a number that the type does not take."""
+    bounds = (kind.ge, kind.gt, kind.le, kind.lt)
+    return "write a smaller number" if bounds == (None,) * 4 else f"write {number_range(kind)}"
+
+
+def in_range(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
+    """Whether a number is one of those the type takes, and fits in 64 bits when whole."""
+    if isinstance(kind, inspect.IntType) and not -_MOST <= value < _MOST:
+        return False
+    return (
+        (kind.ge is None or value >= kind.ge)
+        and (kind.gt is None or value > kind.gt)
+        and (kind.le is None or value <= kind.le)
+        and (kind.lt is None or value < kind.lt)
+    )
+
+
+_ARGS = "profiles[].pluginConfig[].args"
+_FEW = 3
+
+
+class Home(NamedTuple):
+    """A place where a key may stand, and the sentence that leads there."""
+
+    place: str
+    sentence: str
+
+
+Hints = Callable[[], Mapping[str, list[Home]]]
+"""Gathered only once a key is at the wrong place: most policies never ask."""
+_shape = cache(inspect.type_info)
+
+
+def way_home(key: str, path: KeyPath, hints: Hints) -> str | None:
+    """The sentence for the home of a key that is nearest to where it was found."""
+    here = dotted(tuple("[]" if isinstance(step, int) else step for step in path))
+    steps = here.replace(".[]", "[]").split(".")
+
+    def in_common(home: Home) -> int:
+        return sum(1 for a, b in zip(steps, home.place.split("."), strict=False) if a == b)
+
+    homes = hints().get(key)
+    return max(homes, key=in_common).sentence if homes else None
+
+
+def document_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[Home]]:
+    """The homes of each key of a document and of all plugins' arguments."""
+    hints: dict[str, list[Home]] = {}
+    for key, place in _keys(_shape(document), ""):
+        hints.setdefault(key, []).append(Home(place, f"`{key}` belongs {_under(place)}"))
+    for key, owners in _argument_owners(plugins).items():
+        whose = f" of {listed(owners)}" if len(owners) <= _FEW else ""
+        hints.setdefault(key, []).append(Home(_ARGS, f"`{key}` belongs {_under(_ARGS)}{whose}"))
+    for plugin in plugins.values():
+        for key, place in _keys(_shape(plugin.args), _ARGS):
+            hints.setdefault(key, []).append(Home(place, f"`{key}` belongs {_under(place)}"))
+    return hints
+
+
+def args_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[Home]]:
+    """The same, told to someone who stands inside the arguments of a plugin already."""
+    hints = document_hints(document, plugins)
+    for key, owners in _argument_owners(plugins).items():
+        hints[key] = [Home(_ARGS, f"`{key}` is an argument of {listed(owners)}")]
+    return hints
+
+
+def hints_of_ours(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[Home]]:
+    """The keys that only `resettle/v1` has, told to someone who reads an older document."""
+    structs = [document, *(plugin.args for plugin in plugins.values())]
+    return {
+        field.encode_name: [Home("", f"`{field.encode_name}` belongs to `apiVersion: {OURS}`")]
+        for struct in structs
+        for field in _fields(_shape(struct))
+        if is_ours(field.type)
+    }
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in back-ticks, with an `and` before the last."""
+    ticked = [f"`{name}`" for name in names]
+    return " and ".join(filter(None, [", ".join(ticked[:-1]), *ticked[-1:]])) or "nothing"
+
+
+def _argument_owners(plugins: KnownPlugins) -> dict[str, list[str]]:
+    """The plugins that take each argument."""
+    owners: dict[str, list[str]] = {}
+    for name in sorted(plugins):
+        for field in _fields(_shape(plugins[name].args)):
+            owners.setdefault(field.encode_name, []).append(name)
+    return owners
+
+
+def _under(place: str) -> str:
+    return f"under `{place.removeprefix('profiles[].')}`" if place else "at the top level"
+
+
+def _keys(
+    kind: inspect.Type, place: str, inside: tuple[type, ...] = ()
+) -> Iterator[tuple[str, str]]:
+    """Each key that may stand at a place or below it, with its place; the nearest first."""
+    deeper: list[tuple[inspect.Type, str]] = []
+    for field in _fields(kind):
+        yield field.encode_name, place
+        deeper.append((field.type, f"{place}.{field.encode_name}" if place else field.encode_name))
+    below = (*inside, kind.cls) if isinstance(kind, inspect.StructType) else inside
+    for inner, at in deeper:
+        for struct, suffix in _structs(inner):
+            if struct.cls not in below:
+                yield from _keys(struct, at + suffix, below)
+
+
+def _structs(kind: inspect.Type) -> Iterator[tuple[inspect.StructType, str]]:
+    """The structs a value of this type holds, with how a path would lead to them."""
+    match kind:
+        case inspect.StructType():
+            yield kind, ""
+        case inspect.Metadata(type=inner):
+            yield from _structs(inner)
+        case inspect.UnionType(types=members):
+            for member in members:
+                yield from _structs(member)
+        case inspect.ListType(item_type=inner) | inspect.VarTupleType(item_type=inner):
+            for struct, suffix in _structs(inner):
+                yield struct, f"[]{suffix}"
+        case inspect.DictType(value_type=inner):
+            for struct, suffix in _structs(inner):
+                yield struct, f".<name>{suffix}"
+
+
+def _fields(kind: inspect.Type) -> tuple[inspect.Field, ...]:
+    return kind.fields if isinstance(kind, inspect.StructType) else ()

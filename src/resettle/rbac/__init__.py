@@ -1,0 +1,7 @@
+"""Which permissions a policy needs; manifests that grant them; access reviews.
+
+`permissions` derives them from the plugins' declarations, `manifests` prints roles, `reviews` asks
+the API server what an account may do. Start with `permissions`. `cli` and `runtime` import it.
+
+Import from outside: `manifests`, `permissions`, `reviews`.
+"""

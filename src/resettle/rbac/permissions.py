@@ -1,0 +1,196 @@
+"""What a descheduler must be allowed to do, worked out from its policy; and the roles for it.
+
+One list for `check-access`, for the check before a run, and for the roles of an installation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from resettle.errors import InputError
+from resettle.framework.descheduler import Descheduler
+from resettle.framework.plugin import Plugin
+from resettle.kube.leader_election.election import LeaseSettings
+from resettle.model.kinds import ALWAYS_READ, KINDS, Kind
+from resettle.model.measurements import KUBERNETES_METRICS, PROMETHEUS
+from resettle.policy.args import Args
+
+LEASES = "coordination.k8s.io"
+EVENTS = "events.k8s.io"
+METRICS = "metrics.k8s.io"
+
+
+class Right(Struct, frozen=True, kw_only=True, order=True):
+    """A verb on a resource, everywhere or in one namespace."""
+
+    verb: str
+    resource: str
+    """A plural, or a subresource such as `pods/eviction`."""
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The resource as kubectl writes it, such as `poddisruptionbudgets.policy`."""
+        title = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{title}/{self.name}" if self.name else title
+
+
+TOKEN_REVIEWS = Right(verb="create", resource="tokenreviews", group="authentication.k8s.io")
+ACCESS_REVIEWS = Right(verb="create", resource="subjectaccessreviews", group="authorization.k8s.io")
+VOUCHING = (TOKEN_REVIEWS, ACCESS_REVIEWS)
+"""What it takes to have the API server say who may fetch metrics."""
+USE = tuple(Right(verb="list", resource=plural, group=METRICS) for plural in ("nodes", "pods"))
+"""What it takes to know what nodes and pods really use."""
+
+
+def needed(
+    descheduler: Descheduler,
+    kinds: Iterable[Kind] = (),
+    *,
+    dry_run: bool = False,
+    lease: LeaseSettings | None = None,
+) -> tuple[Right, ...]:
+    """Every right that running this descheduler takes: to read, to act, to lead.
+
+    `kinds` are those that plugins declare. A dry run reads and does not lead.
+    """
+    read = [kind for kind in (*kinds, *KINDS.values()) if kind.name in descheduler.reads]
+    moving = () if dry_run else _moving(descheduler)
+    return _all_of(read, _measuring(descheduler), moving, dry_run, lease)
+
+
+def needed_by_any(
+    plugins: Iterable[Plugin], *, dry_run: bool = False, lease: LeaseSettings | None = None
+) -> tuple[Right, ...]:
+    """Every right that a policy for these plugins can take, whichever policy that is.
+
+    But for the Secret with a token for Prometheus: nobody knows its name before a policy has it.
+    """
+    known = list(plugins)
+    read = [*(kind for plugin in known for kind in plugin.kinds), *KINDS.values()]
+    moving = () if dry_run else [right for plugin in known for right in _any_move(plugin)]
+    return _all_of(read, USE, moving, dry_run, lease)
+
+
+def needed_to_taint(
+    kinds: Iterable[str],
+    sight: Descheduler | None = None,
+    *,
+    lease: LeaseSettings | None = None,
+) -> tuple[Right, ...]:
+    """Every right that the soft tainter takes: to read these kinds, to measure, write and lead.
+
+    `sight` is what says how full nodes are; without it, whatever may.
+    """
+    rights = [right for kind in sorted({"Node", *kinds}) for right in _reading(KINDS[kind])]
+    rights += [Right(verb=verb, resource="nodes") for verb in ("get", "patch")]
+    rights += USE if sight is None else _measuring(sight)
+    return (*rights, *(_leading(lease) if lease is not None else ()))
+
+
+def _all_of(
+    read: Iterable[Kind],
+    measuring: Iterable[Right],
+    moving: Iterable[Right],
+    dry_run: bool,
+    lease: LeaseSettings | None,
+) -> tuple[Right, ...]:
+    by_name = {kind.name: kind for kind in (*read, *(KINDS[name] for name in ALWAYS_READ))}
+    names = (*ALWAYS_READ, *sorted(by_name.keys() - set(ALWAYS_READ)))
+    rights = [right for name in names for right in _reading(by_name[name])]
+    rights += measuring
+    if not dry_run:
+        rights += dict.fromkeys(moving)
+        rights.append(Right(verb="create", resource="events", group=EVENTS))
+        rights += _leading(lease) if lease is not None else ()
+    return tuple(rights)
+
+
+def _reading(kind: Kind) -> Iterable[Right]:
+    resource, group = kind.plural, kind.group
+    return [Right(verb=verb, resource=resource, group=group) for verb in ("list", "watch")]
+
+
+def _measuring(descheduler: Descheduler) -> Iterable[Right]:
+    """What it takes to know how busy nodes are: the metrics API, or the token for Prometheus."""
+    sources = {question.source for question in descheduler.measures}
+    if KUBERNETES_METRICS in sources:
+        yield from USE
+    for provider in descheduler.providers:
+        named = provider.prometheus.auth_token if provider.prometheus else None
+        secret = named.secret_reference if named else None
+        if provider.source == PROMETHEUS and PROMETHEUS in sources and secret:
+            yield Right(
+                verb="get", resource="secrets", namespace=secret.namespace, name=secret.name
+            )
+
+
+def _moving(descheduler: Descheduler) -> Iterable[Right]:
+    """What the movers of all profiles do; a profile that names none evicts."""
+    for profile in descheduler.profiles:
+        if (mover := profile.mover) is None:
+            yield Right(verb="create", resource="pods/eviction")
+        else:
+            yield from _doing(mover.plugin, mover.args)
+
+
+def _any_move(plugin: Plugin) -> Iterable[Right]:
+    """What its mover does by itself; some have to be told by a policy first."""
+    if plugin.evict is None:
+        return ()
+    try:
+        return list(_doing(plugin, plugin.args()))
+    except TypeError:
+        raise InputError(
+            f"what {plugin.name} does depends on its arguments; name a policy with --policy"
+        ) from None
+
+
+def _doing(plugin: Plugin, args: Args) -> Iterable[Right]:
+    for deed in plugin.acts(args):
+        yield Right(verb=deed.verb, resource=deed.resource, group=deed.group)
+
+
+def _leading(lease: LeaseSettings) -> Iterable[Right]:
+    # Who creates has no name to be granted yet; the other verbs are about one lease only.
+    yield Right(verb="create", resource="leases", group=LEASES, namespace=lease.namespace)
+    for verb in ("get", "update"):
+        yield Right(
+            verb=verb,
+            resource="leases",
+            group=LEASES,
+            namespace=lease.namespace,
+            name=lease.name,
+        )
+
+
+class Rule(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A rule as it stands in a Role or a ClusterRole."""
+
+    api_groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    resource_names: tuple[str, ...] = ()
+
+
+def rules(rights: Iterable[Right]) -> dict[str, tuple[Rule, ...]]:
+    """The rules that grant the rights, by namespace; the empty one stands for the whole cluster."""
+    verbs: dict[tuple[str, str, str, str], list[str]] = {}
+    for right in rights:
+        place = (right.namespace, right.group, right.resource, right.name)
+        verbs.setdefault(place, []).append(right.verb)
+    found: dict[str, dict[tuple[str, tuple[str, ...], str], list[str]]] = {}
+    for (namespace, group, resource, name), named in verbs.items():
+        alike = (group, tuple(named), name)
+        found.setdefault(namespace, {}).setdefault(alike, []).append(resource)
+    return {
+        namespace: tuple(
+            Rule((group,), tuple(resources), named, (name,) if name else ())
+            for (group, named, name), resources in grouped.items()
+        )
+        for namespace, grouped in found.items()
+    }

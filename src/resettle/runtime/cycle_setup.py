@@ -1,0 +1,148 @@
+"""What cycles run with: the settings of `resettle run`, and a context for each set of kinds.
+
+A context holds the cache, the moves in flight and the executor of the policy. When a policy needs
+other kinds, a new context is made and takes over what the last one knew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+
+from resettle.cycle import CycleContext, CycleObserver, preview
+from resettle.errors import NotNow
+from resettle.eviction.eviction_api import EvictionAPI
+from resettle.eviction.executor import GatedClient, PlanExecutor
+from resettle.eviction.in_flight import Ledger
+from resettle.eviction.pod_events import Recorder
+from resettle.framework.mover import Hands, Mover, Outcome
+from resettle.framework.plan import Move
+from resettle.framework.profile import Profile
+from resettle.framework.tracing import NO_SPANS, Spans
+from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.watch.cache import Cache
+from resettle.model.kinds import Kind
+from resettle.runtime.policy_file import LoadedPolicy
+from resettle.runtime.runner import ComponentSettings, Runtime
+from resettle.runtime.status import IGNORE_RUN, RunObserver
+from resettle.runtime.watching import watch_cluster, why_stale
+
+
+class RunSettings(ComponentSettings, frozen=True, kw_only=True):
+    """How to run cycles, as the flags of `resettle run` say."""
+
+    policy_file: str
+    dry_run: bool = False
+    background: bool = True
+    """Whether pods may be moved by others in the background once they are asked to leave."""
+
+    @property
+    def held_lease(self) -> LeaseSettings | None:
+        """The lease to hold; none in a dry run, which changes nothing and leaves it to others."""
+        return None if self.dry_run else self.lease
+
+
+class CycleSetup:
+    """Makes cycle contexts, one for each set of kinds that a policy reads."""
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        own_kinds: Iterable[Kind],
+        run_observer: RunObserver = IGNORE_RUN,
+        observers: Sequence[CycleObserver] = (),
+        spans: Spans = NO_SPANS,
+    ) -> None:
+        self._settings = settings
+        self._own_kinds = list(own_kinds)
+        self._run_observer = run_observer
+        self._observers = observers
+        self._spans = spans
+        self._last: CycleContext | None = None
+
+    @asynccontextmanager
+    async def open(
+        self, policy: LoadedPolicy, runtime: Runtime
+    ) -> AsyncIterator[CycleContext | None]:
+        """A context while the cluster is watched; None if a stop was requested before."""
+        clients, clock, log = runtime.clients, runtime.clock, runtime.log
+        cache = Cache(
+            runtime.access, clients.free, policy.kinds, self._own_kinds, clock=clock, log=log
+        )
+        background = self._settings.background
+        settled = self._run_observer.settled
+        ledger = Ledger(cache.pod, clock, log, background=background, ended=settled)
+        cache.listen(ledger.heard)
+        repeated = bool(self._settings.interval)
+        async with watch_cluster(cache, runtime, repeated=repeated) as meters:
+            if meters is None:
+                yield None
+                return
+            recorder = Recorder(clients.for_events, self._settings.identity, clock, log)
+            async with recorder.writing():
+                context = CycleContext(
+                    descheduler=policy.descheduler,
+                    cache=cache,
+                    ledger=ledger,
+                    recorder=recorder,
+                    execute=partial(preview, log=log, moved=partial(self._on_moved, runtime)),
+                    clock=clock,
+                    log=log,
+                    meters=meters,
+                    observers=self._observers,
+                    spans=self._spans,
+                )
+                self._take_over(context)
+                self.use_policy(context, policy, runtime)
+                yield context
+
+    def _take_over(self, context: CycleContext) -> None:
+        """Copy what the last context knew into the new one."""
+        if self._last is not None:
+            context.history = self._last.history
+            context.ledger.take_over(self._last.ledger.entries)
+        self._last = context
+
+    def use_policy(self, context: CycleContext, policy: LoadedPolicy, runtime: Runtime) -> None:
+        """Have the context plan, measure and execute by this policy."""
+        context.descheduler, context.policy = policy.descheduler, policy.text
+        if context.meters:
+            context.meters.serve(policy.descheduler.measures, policy.descheduler.providers)
+        if self._settings.dry_run:
+            return
+        context.recorder.failures = policy.policy.eviction_failure_event_notification
+
+        def may_act() -> None:
+            """Raise `NotNow` when nothing more may be sent, or the cache is too old to act upon."""
+            runtime.may_act()
+            if reason := why_stale(context.cache):
+                raise NotNow(reason)
+
+        client = GatedClient(runtime.clients.paced, may_act)
+        executor = PlanExecutor(
+            {
+                profile.name: self._spans.around(_mover(profile, client))
+                for profile in policy.descheduler.profiles
+            },
+            look=context.cache.pod,
+            may_act=may_act,
+            ledger=context.ledger,
+            recorder=context.recorder,
+            log=runtime.log,
+            moved=partial(self._on_moved, runtime),
+            grace_period_seconds=policy.policy.grace_period_seconds,
+            in_background=self._settings.background,
+        )
+        context.execute = executor.execute
+
+    def _on_moved(self, runtime: Runtime, move: Move, outcome: Outcome) -> None:
+        runtime.note_work()
+        self._run_observer.moved(move, outcome)
+
+
+def _mover(profile: Profile, client: Hands) -> Mover:
+    """The mover that the profile names, else evictions."""
+    chosen = profile.mover
+    make = chosen.plugin.evict if chosen else None
+    return EvictionAPI(client) if chosen is None or make is None else make(chosen.args, client)

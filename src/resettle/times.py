@@ -1,0 +1,64 @@
+"""Lengths of time in words short enough for a table: `40m`, `1h30m`, `3d4h`.
+
+Times that flags name.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from resettle.errors import InputError
+
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+
+
+def spoken(span: timedelta, units: int = 2) -> str:
+    """The largest units of a span, two unless told otherwise; what is smaller is cut off."""
+    left = max(span // timedelta(seconds=1), 0)
+    parts: list[tuple[int, str]] = []
+    for name, seconds in _UNITS:
+        count, left = divmod(left, seconds)
+        if count or parts:
+            parts.append((count, name))
+    return "".join(f"{count}{name}" for count, name in parts[:units] if count) or "0s"
+
+
+def as_duration(span: timedelta) -> str:
+    """The whole seconds of a span as a policy writes them: `26h`, `1h5s`."""
+    hours, rest = divmod(max(span // timedelta(seconds=1), 0), 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
+    return "".join(f"{count}{name}" for count, name in parts if count) or "0s"
+
+
+def named_time(text: str | None, flag: str = "--now") -> datetime | None:
+    """The time a flag names, if it is there."""
+    if text is None:
+        return None
+    try:
+        named = parse_time(text)
+    except InputError as error:
+        raise InputError(f"{flag}: {error}") from None
+    if named is None:
+        raise InputError(f"{flag} is empty; write a time such as 2026-01-31T12:00:00Z")
+    return named
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """The instant that an RFC 3339 text names."""
+    if not text:
+        return None
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"`{text}` is not a time", "write one such as `2026-01-31T12:00:00Z`"
+        ) from None
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def span(length: timedelta) -> str:
+    """`5m`, `1h30m`, `90s`: a length of time as people write it."""
+    seconds = round(length.total_seconds())
+    parts = [(seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s")]
+    return "".join(f"{amount}{unit}" for amount, unit in parts if amount) or "0s"

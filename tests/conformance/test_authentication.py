@@ -1,0 +1,14 @@
+"""Without the right token nobody gets far."""
+
+from __future__ import annotations
+
+from tests.conformance.client import Client
+
+
+def test_a_wrong_token_is_unauthorized(client: Client) -> None:
+    stranger = Client(client.url, {"Authorization": "Bearer wrong"}, client.trust)
+
+    reply = stranger.get("/api/v1/pods")
+
+    assert (reply.code, reply.reason) == (401, "Unauthorized")
+    assert reply.body["kind"] == "Status"

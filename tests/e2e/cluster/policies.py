@@ -1,0 +1,68 @@
+"""Policies for one strategy each, which look at the nodes and pods of their rooms only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.e2e.cluster.workspace import Room
+from tests.e2e.processes.run import Policy
+
+PEER, OURS = "descheduler/v1alpha2", "resettle/v1"
+BALANCING = {
+    "HighNodeUtilization",
+    "LowNodeUtilization",
+    "RemoveDuplicates",
+    "RemovePodsViolatingTopologySpreadConstraint",
+}
+EVERYWHERE = {"HighNodeUtilization", "LowNodeUtilization"}
+"""Strategies that take no `namespaces`."""
+UNLIMITED = {"maxPercentOfPodsToEvict": 100, "maxPercentOfNodesToEvictFrom": 100}
+Args = Mapping[str, Any]
+Plugins = Mapping[str, Mapping[str, Args]]
+
+
+def policy(
+    api_version: str,
+    strategy: str,
+    args: Args,
+    *rooms: Room,
+    evictor: Args | None = None,
+    plugins: Plugins | None = None,
+    top: Args | None = None,
+) -> Policy:
+    """A policy with one strategy and its arguments.
+
+    `evictor` has the arguments of DefaultEvictor, `plugins` what else runs, as
+    `{point: {plugin: args}}`, and `top` keys of the top level. Without them nothing is in the way
+    of a move: not the share of pods and nodes that `resettle/v1` would leave it at, nor the age
+    that it wants a pod to have.
+    """
+    names = [room.name for room in rooms]
+    ours = api_version == OURS
+    more = plugins or {}
+    scope: Args = {} if strategy in EVERYWHERE else {"namespaces": {"include": names}}
+    configured: dict[str, Args] = {
+        strategy: {**args, **scope},
+        "DefaultEvictor": {**({"minPodAge": "0s"} if ours else {}), **(evictor or {})},
+    }
+    for chosen in more.values():
+        configured.update(chosen)
+    point = "balance" if strategy in BALANCING else "deschedule"
+    return {
+        "apiVersion": api_version,
+        "kind": "DeschedulerPolicy",
+        "nodeSelector": f"room in ({','.join(names)})",
+        **(UNLIMITED if ours else {}),
+        **(top or {}),
+        "profiles": [
+            {
+                "name": "main",
+                "pluginConfig": [{"name": it, "args": args} for it, args in configured.items()],
+                "plugins": {
+                    point: {"enabled": [strategy]},
+                    **{at: {"enabled": list(chosen)} for at, chosen in more.items()},
+                },
+            }
+        ],
+    }

@@ -1,0 +1,56 @@
+"""A process that contends for a lease and writes down whenever it would act.
+
+    python -m tests.e2e.processes.lease_contender KUBECONFIG NAMESPACE IDENTITY
+
+Times are those of the machine's steady clock, which all its processes share. An `acts` is stamped
+before it is asked whether we hold the lease, so that a stop in between makes none too late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+
+from resettle.clock import SYSTEM
+from resettle.kube.auth.kubeconfig import read_kubeconfig
+from resettle.kube.leader_election.election import Lease, LeaseSettings
+from resettle.kube.transport.client import Client
+from resettle.log import Log
+
+NAME = "contended"
+DURATION_SECONDS = 4.0
+BETWEEN_ACTS_SECONDS = 0.01
+
+
+def timed(namespace: str) -> LeaseSettings:
+    """Times short enough for a test."""
+    return LeaseSettings(
+        duration_seconds=DURATION_SECONDS,
+        renew_deadline_seconds=3,
+        retry_period_seconds=0.5,
+        name=NAME,
+        namespace=namespace,
+    )
+
+
+async def contend(kubeconfig: str, namespace: str, identity: str) -> None:
+    asked_to_stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked_to_stop.set)
+    async with Client(read_kubeconfig(kubeconfig)) as client:
+        lease = Lease(client, timed(namespace), identity, SYSTEM, Log.on(sys.stderr, SYSTEM))
+        await lease.acquire()
+        keeping = asyncio.create_task(lease.keep())
+        while not keeping.done() and not asked_to_stop.is_set():
+            at = time.monotonic()
+            if lease.held():
+                print(f"acts {at:.6f}", flush=True)
+            await asyncio.sleep(BETWEEN_ACTS_SECONDS)
+        print("stops" if asked_to_stop.is_set() else "lost", flush=True)
+        keeping.cancel()
+        await lease.release()
+
+
+if __name__ == "__main__":
+    asyncio.run(contend(*sys.argv[1:]))

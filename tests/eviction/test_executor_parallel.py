@@ -1,0 +1,284 @@
+"""Several pods on their way at once, the right to act, and movers of others."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from resettle.eviction.executor import BudgetLocks
+from resettle.framework import Ending, Move, Options, Outcome
+from resettle.kube.transport.pacing import RateLimiter
+from resettle.testing import Change, budget, cluster, node, pod
+from tests.eviction.builders import to_leave
+from tests.eviction.harness import endings, rigged, story
+
+E = Ending
+WEB = {"app": "web"}
+WORLD = cluster(
+    node("n1").holding(
+        *(pod(f"web-{i}", labels=WEB) for i in (1, 2, 3)), *(pod(name) for name in "abcdefgh")
+    ),
+    budget("web", allowed=1, labels=WEB),
+)
+
+
+# -- several at once ------------------------------------------------------------------------------
+
+
+class Waiting:
+    """A mover that waits until as many pods are on their way as can be."""
+
+    def __init__(self, together: int) -> None:
+        self.together = together
+        self.in_flight: list[str] = []
+        self.most = 0
+        self.begun: list[str] = []
+        self.met: set[tuple[str, ...]] = set()
+        self._all_here = asyncio.Event()
+
+    async def move(self, move: Move, options: Options) -> Outcome:
+        name = move.pod.name
+        self.begun.append(name)
+        self.in_flight.append(name)
+        self.met.add(tuple(sorted(self.in_flight)))
+        self.most = max(self.most, len(self.in_flight))
+        if len(self.in_flight) >= self.together:
+            self._all_here.set()
+        await self._all_here.wait()
+        self.in_flight.remove(name)
+        return Outcome(E.EVICTED)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 8])
+def test_as_many_are_in_flight_as_may_be_and_no_more(at_once: int) -> None:
+    async def told() -> None:
+        async with rigged(WORLD) as rig:
+            mover = Waiting(at_once)
+            outcomes = await rig.carried_out(*"abcdefgh", by=rig.executor(mover, at_once=at_once))
+
+            assert endings(outcomes) == [E.EVICTED] * 8
+            assert mover.most == at_once
+            assert mover.begun == list("abcdefgh")
+
+    story(told())
+
+
+def test_requests_go_out_in_the_order_of_the_plan() -> None:
+    async def told() -> None:
+        async with rigged(WORLD) as rig:
+            await rig.carried_out(*"hgfedcba", by=rig.executor(at_once=1))
+
+            assert rig.asked == list("hgfedcba")
+
+    story(told())
+
+
+def test_pods_of_one_budget_are_never_in_flight_together() -> None:
+    async def told() -> None:
+        async with rigged(WORLD) as rig:
+            mover = Waiting(together=2)
+            names = ("web-1", "web-2", "a", "web-3", "b")
+            outcomes = await rig.carried_out(*names, by=rig.executor(mover))
+
+            assert endings(outcomes) == [E.EVICTED] * 5
+            assert mover.most >= 2
+            for together in mover.met:
+                assert sum(name.startswith("web") for name in together) <= 1
+
+    story(told())
+
+
+# -- the right to act -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_nothing_more_is_sent_once_we_may_not_act(at_once: int) -> None:
+    async def told() -> None:
+        async with rigged(WORLD) as rig:
+
+            def stop(change: Change) -> None:
+                rig.stopped = True
+
+            rig.pocket.store.subscribe("Pod", stop)
+            outcomes = await rig.carried_out(*"abcdefgh", by=rig.executor(at_once=at_once))
+
+            sent = [it for it in endings(outcomes) if it is not E.UNSENT]
+            assert 1 <= len(sent) <= at_once
+            assert set(sent) == {E.EVICTED}
+            assert sorted(rig.asked) == sorted(rig.leaving)
+            assert len(rig.asked) == len(sent)
+
+    story(told())
+
+
+def test_a_request_that_waits_for_its_turn_is_not_sent_after_the_end() -> None:
+    async def told() -> None:
+        async with rigged(WORLD, lambda clock: RateLimiter(1, 1, clock)) as rig:
+            carrying = asyncio.create_task(rig.carried_out("a", "b", by=rig.executor(at_once=1)))
+            await rig.clock.asleep()
+            rig.stopped = True
+            rig.clock.wind(timedelta(seconds=5))
+
+            assert await carrying == [Outcome(E.EVICTED), Outcome(E.UNSENT, "asked to stop")]
+            assert rig.asked == ["a"]
+
+    story(told())
+
+
+def test_what_was_not_sent_leaves_no_entry_and_no_line() -> None:
+    async def told() -> None:
+        async with rigged(WORLD) as rig:
+            rig.stopped = True
+            outcomes = await rig.carried_out("a", "b")
+
+            assert set(endings(outcomes)) == {E.UNSENT}
+            assert (rig.asked, rig.told, rig.ledger.entries) == ([], [], ())
+
+    story(told())
+
+
+# -- movers of others -----------------------------------------------------------------------------
+
+
+class Telling:
+    """A mover that keeps what it is told, and answers what it is given."""
+
+    def __init__(self, answer: object = None) -> None:
+        self.answer = answer or Outcome(E.EVICTED)
+        self.told: list[tuple[str, Options]] = []
+
+    async def move(self, move: Move, options: Options) -> Outcome:
+        self.told.append((move.pod.name, options))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer  # type: ignore[return-value]  # as somebody's mover may do
+
+
+def test_a_mover_is_told_who_asks_and_why() -> None:
+    async def told() -> None:
+        async with rigged(WORLD) as rig:
+            mover = Telling()
+            by = rig.executor(mover, grace_period_seconds=7, in_background=False)
+            await rig.carried_out("a", by=by)
+
+            options = Options(
+                initiator="PodLifeTime",
+                profile="daily",
+                reason="has lived 3 h",
+                grace_period_seconds=7,
+                in_background=False,
+            )
+            assert mover.told == [("a", options)]
+
+    story(told())
+
+
+def test_each_profile_has_its_own_mover() -> None:
+    async def told() -> None:
+        async with rigged(WORLD) as rig:
+            day, night = Telling(), Telling()
+            snapshot = rig.cache.snapshot(WORLD.now)
+            moves = [
+                Move(to_leave(it).pod, "Any", "night" if it.name == "b" else "day", "")
+                for it in snapshot.pods
+                if it.name in "abc"
+            ]
+            executor = rig.executor(movers={"day": day, "night": night})
+            await executor.execute(moves, snapshot)
+
+            assert sorted(name for name, _ in day.told) == ["a", "c"]
+            assert [name for name, _ in night.told] == ["b"]
+
+    story(told())
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        pytest.param(
+            ValueError("no such van"), "the mover failed: ValueError: no such van", id="it raises"
+        ),
+        pytest.param(True, "the mover answered True, which is no outcome", id="it answers yes"),
+    ],
+)
+def test_a_mover_that_is_broken_costs_nobody_else(answer: object, says: str) -> None:
+    async def told() -> None:
+        async with rigged(WORLD) as rig:
+            mover = Telling(answer)
+            outcomes = await rig.carried_out("a", "b", by=rig.executor(mover))
+
+            assert outcomes == [Outcome(E.UNKNOWN, says)] * 2
+            assert rig.ledger.moving == {"uid-default-a", "uid-default-b"}
+
+    story(told())
+
+
+@pytest.mark.parametrize(
+    ("outcome", "line"),
+    [
+        pytest.param(Outcome(E.EVICTED), "INFO evicted", id="evicted"),
+        pytest.param(Outcome(E.BACKGROUND), "INFO moving in background", id="background"),
+        pytest.param(Outcome(E.BUDGET), "INFO refused by budget", id="budget"),
+        pytest.param(Outcome(E.WEBHOOK), "INFO refused by webhook", id="webhook"),
+        pytest.param(Outcome(E.GONE), "INFO gone already", id="gone"),
+        pytest.param(Outcome(E.UNKNOWN), "WARNING answer lost", id="unknown"),
+        pytest.param(Outcome(E.CHANGED), "INFO left alone", id="changed"),
+        pytest.param(Outcome(E.ERROR), "WARNING not evicted", id="error"),
+        pytest.param(Outcome(E.SHOWN), "INFO shown", id="a mover that only pretends"),
+        pytest.param(Outcome(E.UNSENT), "INFO unsent", id="a mover that held back"),
+    ],
+)
+def test_each_outcome_is_a_line_of_the_diary(outcome: Outcome, line: str) -> None:
+    async def told() -> None:
+        async with rigged(WORLD) as rig:
+            await rig.carried_out("a", by=rig.executor(Telling(outcome)))
+
+            assert rig.told == [
+                f"{line} pod=default/a uid=uid-default-a node=n1 profile=daily "
+                'plugin=PodLifeTime reason="has lived 3 h"'
+            ]
+
+    story(told())
+
+
+# -- budgets --------------------------------------------------------------------------------------
+
+
+def test_a_cancellation_between_two_budgets_keeps_neither_locked() -> None:
+    world = cluster(
+        node("n1").holding(
+            pod("only-first", labels={"first": ""}),
+            pod("only-second", labels={"second": ""}),
+            pod("both", labels={"first": "", "second": ""}),
+        ),
+        budget("first", allowed=1, labels={"first": ""}),
+        budget("second", allowed=1, labels={"second": ""}),
+    )
+    snapshot = world.snapshot()
+    pods = {it.name: it for it in snapshot.pods}
+    assert [it.name for it in snapshot.budgets_of(pods["both"])] == ["first", "second"]
+
+    async def scenario() -> None:
+        locks = BudgetLocks(snapshot)
+        reached: list[str] = []
+
+        async def hold(name: str) -> None:
+            async with locks.held(pods[name]):
+                reached.append(name)
+
+        async with locks.held(pods["only-second"]):
+            waiting = asyncio.create_task(hold("both"))
+            blocked = asyncio.create_task(hold("only-first"))
+            await asyncio.sleep(0.01)
+            assert reached == []  # `both` has the first lock and waits for the second
+
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            await blocked
+            assert reached == ["only-first"]
+        await hold("both")
+        assert reached == ["only-first", "both"]
+
+    story(scenario())

@@ -1,0 +1,34 @@
+"""An API server that cannot be reached ends the carrying out of a plan, and costs no pod a line."""
+
+from __future__ import annotations
+
+from resettle.eviction.eviction_api import EvictionAPI
+from resettle.eviction.executor import AT_ONCE, GatedClient
+from resettle.framework import Ending
+from resettle.kube.auth.access import Access
+from resettle.kube.transport.client import Client
+from resettle.testing import cluster, node, pod
+from tests.eviction.harness import rigged, story
+from tools.control_plane.processes import free_ports
+
+NAMES = [f"web-{i}" for i in range(2 * AT_ONCE)]
+WORLD = cluster(node("n1").holding(*(pod(name) for name in NAMES)))
+
+
+def test_nobody_is_asked_to_leave_once_nobody_answers() -> None:
+    async def told() -> None:
+        (port,) = free_ports(1)
+        nowhere = Access(server=f"http://127.0.0.1:{port}")
+        async with rigged(WORLD) as rig, Client(nowhere) as client:
+            mover = EvictionAPI(GatedClient(client, rig.may_act))
+
+            outcomes = await rig.carried_out(*NAMES, by=rig.executor(mover))
+
+            assert {it.ending for it in outcomes} == {Ending.UNSENT}
+            reasons = [it.says for it in outcomes if it.says]
+            assert len(reasons) == AT_ONCE
+            assert "cannot be reached" in reasons[0]
+            assert rig.told == []
+            assert rig.leaving == set()
+
+    story(told())

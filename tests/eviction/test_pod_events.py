@@ -1,0 +1,223 @@
+"""Events on moved pods: what stands in them, who gets one, and what happens when they are lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from resettle.eviction import pod_events
+from resettle.eviction.pod_events import Recorder, event_of
+from resettle.framework import Ending, Outcome
+from resettle.kube.auth.access import Access
+from resettle.kube.transport.client import Client
+from resettle.log import Log
+from resettle.testing import Ban, Fault, HandClock, PocketServer, namespace
+from tests.eviction.builders import seen, to_leave
+from tests.eviction.harness import story
+
+E = Ending
+NOTE = "pod eviction from n1 node by sigs.k8s.io/descheduler"
+BY = "PodLifeTime in profile daily: has lived 3 h"
+CREATING = "/apis/events.k8s.io/v1/*"
+
+
+@asynccontextmanager
+async def recording(
+    pocket: PocketServer, told: list[str], *, failures: bool = False
+) -> AsyncIterator[Recorder]:
+    """A recorder at work; all is written when the block ends."""
+    async with Client(Access(server=pocket.url)) as client:
+        recorder = Recorder(client, "house-1", HandClock(), Log.to(told), failures=failures)
+        async with recorder.writing():
+            yield recorder
+
+
+async def kept(pocket: PocketServer) -> list[dict[str, Any]]:
+    """The events that the server has, as whoever asks for them gets them."""
+    async with Client(Access(server=pocket.url)) as client:
+        answer = await client.send("GET", "/apis/events.k8s.io/v1/events")
+    items: list[dict[str, Any]] = json.loads(answer.body)["items"]
+    return items
+
+
+def test_an_eviction_is_told_on_its_pod() -> None:
+    async def told() -> None:
+        async with PocketServer([namespace("default")]) as pocket:
+            async with recording(pocket, []) as recorder:
+                recorder.moved(to_leave(seen()), Outcome(E.EVICTED))
+
+            (event,) = await kept(pocket)
+            meta = event.pop("metadata")
+            assert meta["namespace"] == "default"
+            assert meta["name"].startswith("web-1.")
+            assert event == {
+                "eventTime": "2026-01-31T12:00:00.000000Z",
+                "reportingController": "sigs.k8s.io.descheduler",
+                "reportingInstance": "house-1",
+                "action": "Descheduled",
+                "reason": "PodLifeTime",
+                "regarding": {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "namespace": "default",
+                    "name": "web-1",
+                    "uid": "uid-default-web-1",
+                },
+                "note": f"{NOTE}; {BY}",
+                "type": "Normal",
+            }
+
+    story(told())
+
+
+def test_who_why_and_which_profile_stand_where_kubectl_looks() -> None:
+    """`kubectl get events` and `describe pod` ask the core group, by the pod that it is about."""
+
+    async def told() -> None:
+        async with PocketServer([namespace("default")]) as pocket:
+            async with recording(pocket, []) as recorder:
+                recorder.moved(to_leave(seen()), Outcome(E.EVICTED))
+                recorder.moved(to_leave(seen("web-2")), Outcome(E.EVICTED))
+
+            about = "involvedObject.name=web-1,involvedObject.uid=uid-default-web-1"
+            path = f"/api/v1/namespaces/default/events?fieldSelector={quote(about)}"
+            async with Client(Access(server=pocket.url)) as client:
+                answer = await client.send("GET", path)
+            (event,) = json.loads(answer.body)["items"]
+            assert event["involvedObject"]["name"] == "web-1"
+            assert (event["type"], event["reason"]) == ("Normal", "PodLifeTime")
+            assert event["reportingComponent"] == "sigs.k8s.io.descheduler"
+            assert event["message"] == f"{NOTE}; {BY}"
+
+    story(told())
+
+
+@pytest.mark.parametrize(
+    ("ending", "failures", "expected"),
+    [
+        pytest.param(E.EVICTED, False, ["Normal"], id="evicted"),
+        pytest.param(E.BUDGET, False, [], id="a failure, and nobody asked"),
+        pytest.param(E.BUDGET, True, ["Warning"], id="a budget refused"),
+        pytest.param(E.WEBHOOK, True, ["Warning"], id="a webhook refused"),
+        pytest.param(E.ERROR, True, ["Warning"], id="it could not be done"),
+        pytest.param(E.CHANGED, True, ["Warning"], id="it was left alone"),
+        pytest.param(E.BACKGROUND, True, [], id="begun, which is neither"),
+        pytest.param(E.UNKNOWN, True, [], id="nobody knows yet"),
+        pytest.param(E.GONE, True, [], id="there is no pod to tell it on"),
+        pytest.param(E.UNSENT, True, [], id="nothing was tried"),
+        pytest.param(E.SHOWN, True, [], id="a dry run"),
+    ],
+)
+def test_failures_are_told_only_when_the_policy_asks_for_it(
+    ending: Ending, failures: bool, expected: list[str]
+) -> None:
+    async def told() -> None:
+        async with PocketServer([namespace("default")]) as pocket:
+            async with recording(pocket, [], failures=failures) as recorder:
+                recorder.moved(to_leave(seen()), Outcome(ending, "because"))
+
+            assert [it["type"] for it in await kept(pocket)] == expected
+
+    story(told())
+
+
+def test_a_failure_says_why() -> None:
+    event = event_of(to_leave(seen()), "none left", "house-1", HandClock().now())
+
+    assert (event.type, event.reason) == ("Warning", "EvictionFailed")
+    assert event.note == f"{NOTE} failed: none left; {BY}"
+
+
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        pytest.param("a" * 253, "a" * 230, id="a long name is cut"),
+        pytest.param("a" * 229 + "-" + "a" * 23, "a" * 229, id="never in the middle of a sign"),
+        pytest.param("web-1", "web-1", id="a short one is not"),
+    ],
+)
+def test_an_event_has_a_name_that_the_server_takes(name: str, cut: str) -> None:
+    event = event_of(to_leave(seen(name)), "", "house-1", HandClock().now())
+
+    begin, _, end = event.metadata.name.rpartition(".")
+    assert begin == cut
+    assert len(end) == 16
+    assert event.regarding.name == name
+
+
+def test_a_note_is_no_longer_than_the_server_takes() -> None:
+    move = to_leave(seen(), reason="ä" * 2000)
+
+    note = event_of(move, "", "house-1", HandClock().now()).note
+
+    assert len(note.encode()) in (1023, 1024)
+    assert note.endswith("ää")
+
+
+@pytest.mark.parametrize(
+    ("troubles", "line"),
+    [
+        pytest.param(
+            {"bans": [Ban(verb="create", resource="events")]},
+            'WARNING events are lost reason="we may not create them; add to our role: '
+            'apiGroups: [\\"events.k8s.io\\"], resources: [\\"events\\"], verbs: [\\"create\\"]"',
+            id="we may not write them",
+        ),
+        pytest.param(
+            {"faults": [Fault(verbs=("create",), path=CREATING, status=500, times=99)]},
+            'WARNING events are lost reason="the API server answered 500"',
+            id="the server fails",
+        ),
+    ],
+)
+def test_lost_events_are_told_once(troubles: dict[str, Any], line: str) -> None:
+    async def told() -> None:
+        lines: list[str] = []
+        async with PocketServer([namespace("default")], **troubles) as pocket:
+            async with recording(pocket, lines) as recorder:
+                for i in range(20):
+                    recorder.moved(to_leave(seen(f"web-{i}")), Outcome(E.EVICTED))
+
+            assert await kept(pocket) == []
+            assert len([it for it in pocket.asked if it.verb == "create"]) == 20
+        assert lines == [line]
+
+    story(told())
+
+
+def test_events_that_nobody_has_time_for_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_events, "_WAITING", 2)
+
+    async def told() -> None:
+        lines: list[str] = []
+        async with PocketServer([namespace("default")]) as pocket:
+            async with recording(pocket, lines) as recorder:
+                for i in range(5):
+                    recorder.moved(to_leave(seen(f"web-{i}")), Outcome(E.EVICTED))
+
+            assert {it["regarding"]["name"] for it in await kept(pocket)} == {"web-0", "web-1"}
+        assert lines == ['WARNING events are lost reason="too many are waiting"']
+
+    story(told())
+
+
+def test_the_end_does_not_wait_for_events_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_events, "_LAST_WORDS_SECONDS", 0.05)
+
+    async def told() -> None:
+        lines: list[str] = []
+        late = Fault(path=CREATING, delay_seconds=60)
+        async with (
+            PocketServer([namespace("default")], faults=[late]) as pocket,
+            recording(pocket, lines) as recorder,
+        ):
+            recorder.moved(to_leave(seen()), Outcome(E.EVICTED))
+
+        assert lines == ['WARNING events are lost reason="no time was left for them"']
+
+    story(told())

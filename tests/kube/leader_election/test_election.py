@@ -1,0 +1,377 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from resettle.errors import LeaseLost
+from resettle.kube.leader_election.election import new_identity
+from resettle.testing import Fault
+from tests.kube.leader_election.harness import (
+    DEADLINE,
+    DURATION,
+    RETRY,
+    THEIRS,
+    arena,
+    happens,
+    story,
+)
+
+
+def test_identities_begin_with_the_host_and_never_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "node-7")
+
+    first, second = new_identity(), new_identity()
+
+    assert first.startswith("node-7_")
+    assert first != second
+
+
+# -- holding -------------------------------------------------------------------------------------
+
+
+def test_the_first_to_ask_makes_the_lease() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            assert not a.lease.held()
+            await a.lease.acquire()
+
+            assert a.lease.held()
+            assert it.spec == {
+                "holderIdentity": "a",
+                "leaseDurationSeconds": 137,
+                "acquireTime": "2026-01-31T12:00:00.000000Z",
+                "renewTime": "2026-01-31T12:00:00.000000Z",
+                "leaseTransitions": 0,
+            }
+            assert a.told == ["INFO lease acquired lease=kube-system/descheduler identity=a"]
+
+    story(told())
+
+
+def test_a_holder_renews_every_retry_period_and_keeps_what_others_wrote() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            await a.lease.acquire()
+            labels = {"metadata": {"labels": {"team": "a"}}}
+            it.pocket.store.merge("Lease", "descheduler", labels, "kube-system")
+            keeping = asyncio.create_task(a.lease.keep())
+
+            await it.passes(3 * RETRY, sleepers=1)
+
+            assert a.lease.held()
+            assert it.spec["acquireTime"] == "2026-01-31T12:00:00.000000Z"
+            assert it.spec["renewTime"] == "2026-01-31T12:01:18.000000Z"
+            assert it.spec["leaseTransitions"] == 0
+            assert it.stored["metadata"]["labels"] == {"team": "a"}
+            keeping.cancel()
+
+    story(told())
+
+
+@pytest.mark.parametrize(
+    ("passed", "held"),
+    [
+        pytest.param(0, True, id="at once"),
+        pytest.param(DEADLINE - 0.001, True, id="just within the deadline"),
+        pytest.param(DEADLINE, False, id="exactly at the deadline it is over"),
+        pytest.param(10 * DURATION, False, id="after a long stop"),
+    ],
+)
+def test_a_lease_is_held_until_the_renew_deadline_and_no_longer(passed: float, held: bool) -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            await a.lease.acquire()
+
+            it.wind(passed)
+
+            # Nothing is awaited here: a process that was stopped knows it with its next breath.
+            assert a.lease.held() == held
+            if not held:
+                with pytest.raises(LeaseLost, match="kube-system/descheduler is no longer ours"):
+                    a.lease.fence()
+            else:
+                a.lease.fence()
+
+    story(told())
+
+
+def test_nobody_acts_before_the_lease_was_ever_held() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            with pytest.raises(LeaseLost):
+                a.lease.fence()
+
+    story(told())
+
+
+def test_time_counts_from_before_the_request_left() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            await a.lease.acquire()
+            keeping = asyncio.create_task(a.lease.keep())
+            await it.hand.asleep()
+            a.line.meets = a.machine.stop
+            it.wind(RETRY)
+            await happens(lambda: a.machine.waiting > 0)
+            it.wind(50)
+            a.line.meets = lambda: None
+            a.machine.resume()
+            await it.hand.asleep()
+
+            it.wind(DEADLINE - 50 - 0.001)
+            assert a.lease.held()
+            it.wind(0.001)
+            assert not a.lease.held()
+            await keeping
+
+    story(told())
+
+
+def test_a_renewal_that_comes_back_after_the_deadline_is_none() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            await a.lease.acquire()
+            keeping = asyncio.create_task(a.lease.keep())
+            await it.hand.asleep()
+            a.line.meets = a.machine.stop
+            it.wind(RETRY)
+            await happens(lambda: a.machine.waiting > 0)
+            it.wind(DEADLINE - RETRY)
+            a.line.meets = lambda: None
+            a.machine.resume()
+
+            # It was renewed on the server; but meanwhile we said no, and we stand by it.
+            await keeping
+            assert it.spec["renewTime"] == "2026-01-31T12:00:26.000000Z"
+            assert not a.lease.held()
+
+    story(told())
+
+
+def test_a_stopped_holder_gives_up_when_it_resumes_and_asks_nobody() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            await a.lease.acquire()
+            keeping = asyncio.create_task(a.lease.keep())
+            await it.hand.asleep()
+            asked = len(it.pocket.asked)
+
+            it.wind(DURATION)
+            await keeping
+
+            assert not a.lease.held()
+            assert len(it.pocket.asked) == asked
+            assert a.told[-1] == (
+                'ERROR lease lost lease=kube-system/descheduler reason="it was not renewed in time"'
+            )
+
+    story(told())
+
+
+# -- two contenders ------------------------------------------------------------------------------
+
+
+def test_a_second_contender_takes_over_when_the_first_gives_no_sign_of_life() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a, it.contender("b", booted=9e6) as b:
+            await a.lease.acquire()
+            acquiring = asyncio.create_task(b.lease.acquire())
+
+            assert await it.passes_until(acquiring) == 6 * RETRY  # the first try after 137 s
+
+            assert (a.lease.held(), b.lease.held()) == (False, True)
+            assert it.spec["holderIdentity"] == "b"
+            assert it.spec["acquireTime"] == "2026-01-31T12:02:36.000000Z"
+            assert it.spec["leaseTransitions"] == 1
+            assert b.told == [
+                "INFO waiting for the lease lease=kube-system/descheduler holder=a",
+                "INFO lease acquired lease=kube-system/descheduler identity=b",
+            ]
+
+    story(told())
+
+
+def test_a_second_contender_waits_as_long_as_the_first_renews() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a, it.contender("b", jitter=0.5) as b:
+            await a.lease.acquire()
+            keeping = asyncio.create_task(a.lease.keep())
+            acquiring = asyncio.create_task(b.lease.acquire())
+
+            await it.passes(5 * DURATION, sleepers=2)
+
+            assert (a.lease.held(), b.lease.held()) == (True, False)
+            keeping.cancel()
+            acquiring.cancel()
+
+    story(told())
+
+
+@pytest.mark.parametrize(
+    ("jitter", "pause"),
+    [
+        pytest.param(0, RETRY, id="at the earliest"),
+        pytest.param(1, 2.2 * RETRY, id="at the latest"),
+    ],
+)
+def test_who_waits_asks_again_after_a_time_left_to_chance(jitter: float, pause: float) -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("b", jitter=jitter) as b:
+            it.pocket.store.put(THEIRS)
+            acquiring = asyncio.create_task(b.lease.acquire())
+            await it.hand.asleep()
+
+            it.wind(pause - 0.001)
+            assert it.hand.sleepers == 1
+            it.wind(0.001)
+            assert it.hand.sleepers == 0
+            acquiring.cancel()
+
+    story(told())
+
+
+@pytest.mark.parametrize(
+    ("spec", "waits"),
+    [
+        pytest.param(THEIRS["spec"], 156, id="whatever its own clock says"),
+        pytest.param(
+            {**THEIRS["spec"], "renewTime": "2099-01-01T00:00:00.000000Z"},
+            156,
+            id="be it in the future",
+        ),
+        pytest.param(
+            {**THEIRS["spec"], "leaseDurationSeconds": 15}, 26, id="shorter if it says so"
+        ),
+        pytest.param({**THEIRS["spec"], "leaseDurationSeconds": 300}, 312, id="longer if it asks"),
+        pytest.param({"holderIdentity": "them"}, 156, id="ours if it does not say"),
+        pytest.param(
+            {"holderIdentity": "them", "leaseDurationSeconds": "x", "leaseTransitions": -1},
+            156,
+            id="or makes no sense",
+        ),
+        pytest.param({"holderIdentity": 5}, 156, id="for a holder that cannot be read, too"),
+        pytest.param({"holderIdentity": ""}, 0, id="not at all for nobody"),
+        pytest.param({}, 0, id="nor for an empty lease"),
+        pytest.param("?", 0, id="nor for one that is no lease inside"),
+    ],
+)
+def test_how_long_a_lease_that_never_changes_is_waited_for(spec: Any, waits: float) -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("b") as b:
+            it.pocket.store.put({**THEIRS, "spec": spec})
+
+            assert await it.passes_until(asyncio.create_task(b.lease.acquire())) == waits
+
+            assert it.spec["holderIdentity"] == "b"
+            assert it.spec["leaseDurationSeconds"] == 137
+            assert it.spec["renewTime"].startswith("2026-01-31T12:")
+            was = spec.get("leaseTransitions", 0) if isinstance(spec, dict) else 0
+            assert it.spec["leaseTransitions"] == max(was, 0) + 1
+
+    story(told())
+
+
+def test_a_renewal_is_seen_even_if_the_wall_clock_stood_still() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            await a.lease.acquire()
+            version = it.stored["metadata"]["resourceVersion"]
+            keeping = asyncio.create_task(a.lease.keep())
+            await it.hand.asleep()
+            a.machine.set_by -= timedelta(seconds=RETRY)
+
+            it.wind(RETRY)
+            await it.hand.asleep()
+
+            assert it.stored["metadata"]["resourceVersion"] != version
+            assert it.spec["renewTime"] == "2026-01-31T12:00:00.000001Z"
+            keeping.cancel()
+
+    story(told())
+
+
+# -- handing over --------------------------------------------------------------------------------
+
+
+def test_a_released_lease_is_free_at_once() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a, it.contender("b") as b:
+            await a.lease.acquire()
+            acquiring = asyncio.create_task(b.lease.acquire())
+            await it.hand.asleep()
+
+            await a.lease.release()
+            assert not a.lease.held()
+            assert (it.spec["holderIdentity"], it.spec["leaseDurationSeconds"]) == ("", 1)
+
+            assert await it.passes_until(acquiring) == RETRY
+            assert (it.spec["holderIdentity"], it.spec["leaseTransitions"]) == ("b", 1)
+            assert a.told[-1] == "INFO lease released lease=kube-system/descheduler"
+
+    story(told())
+
+
+def test_a_lease_of_another_is_not_released() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a, it.contender("b") as b:
+            await a.lease.acquire()
+            await it.passes_until(asyncio.create_task(b.lease.acquire()))
+
+            await a.lease.release()
+
+            assert it.spec["holderIdentity"] == "b"
+            assert "released" not in " ".join(a.told)
+
+    story(told())
+
+
+def test_who_never_held_it_asks_nobody_to_release_it() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            await a.lease.release()
+
+            assert it.pocket.asked == []
+
+    story(told())
+
+
+@pytest.mark.parametrize(
+    ("fault", "released"),
+    [
+        pytest.param(Fault(verbs=("update",), status=409), True, id="tried again after a conflict"),
+        pytest.param(Fault(verbs=("update",), status=500, times=9), False, id="given up at last"),
+        pytest.param(Fault(verbs=("get",), status=403, times=9), False, id="forbidden"),
+    ],
+)
+def test_a_release_that_fails_is_told_and_holds_up_nobody(fault: Fault, released: bool) -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            await a.lease.acquire()
+            it.pocket.faults.add(fault)
+
+            await a.lease.release()
+
+            assert not a.lease.held()
+            assert it.spec["holderIdentity"] == ("" if released else "a")
+            unreleased = "WARNING lease not released lease=kube-system/descheduler others_wait=137"
+            assert (a.told[-1] == unreleased) == (not released)
+
+    story(told())
+
+
+def test_a_lease_can_be_acquired_again_after_it_was_lost() -> None:
+    async def told() -> None:
+        async with arena() as it, it.contender("a") as a:
+            await a.lease.acquire()
+            it.wind(DEADLINE)
+            assert not a.lease.held()
+
+            await a.lease.acquire()
+
+            assert a.lease.held()
+            assert it.spec["leaseTransitions"] == 0
+
+    story(told())

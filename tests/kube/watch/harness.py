@@ -1,0 +1,143 @@
+"""A cache that watches a pocket server, from `async with` to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from msgspec import Struct, structs
+
+from resettle.clock import Clock, SystemClock
+from resettle.dumps.collection import list_cluster
+from resettle.framework import Kind
+from resettle.kube.auth.access import Access
+from resettle.kube.transport.client import Client
+from resettle.kube.watch.cache import Cache
+from resettle.log import QUIET, Log
+from resettle.model import Snapshot
+from resettle.model.kinds import KINDS
+from resettle.model.pod import CONDITIONS
+from resettle.testing import NOW, PocketServer
+from tests.model.test_changes import shape
+
+PATIENCE_SECONDS = 20
+EVERYTHING = frozenset({*KINDS, CONDITIONS})
+
+
+class Hurried(SystemClock):
+    """Time passes as it does, but nobody sleeps for long."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, 0.002))
+
+
+class Meta(Struct, frozen=True):
+    name: str
+
+
+class Widget(Struct, frozen=True):
+    metadata: Meta
+    size: int = 0
+
+
+WIDGET = Kind("Widget", Widget, "/apis/example.com/v1/widgets")
+
+
+def widget(name: str, size: int, namespace: str = "default") -> dict[str, Any]:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": name, "namespace": namespace},
+        "size": size,
+    }
+
+
+@asynccontextmanager
+async def watched(
+    pocket: PocketServer,
+    kinds: Iterable[str] = (),
+    own_kinds: Iterable[Kind] = (),
+    *,
+    clock: Clock | None = None,
+    log: Log = QUIET,
+    heard: Callable[[Any, Any], None] | None = None,
+    watch_seconds: int = 60,
+) -> AsyncIterator[Cache]:
+    """A cache of the server's objects, once it is synced."""
+    access = Access(server=pocket.url)
+    async with Client(access) as client:
+        clock = clock or Hurried()
+        cache = Cache(access, client, kinds, own_kinds, clock, log, watch_seconds=watch_seconds)
+        if heard is not None:
+            cache.listen(heard)
+        running = asyncio.create_task(cache.run())
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await cache.synced()
+            yield cache
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+
+async def until(so: Callable[[], bool]) -> None:
+    """Returns once it is so."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not so():
+            await asyncio.sleep(0.001)
+
+
+async def watching(pocket: PocketServer, cache: Cache) -> None:
+    """Returns once a watch of every kind is open."""
+    await until(lambda: pocket.watches == len(cache.versions))
+
+
+async def caught_up(pocket: PocketServer, cache: Cache) -> None:
+    """Returns once the cache has heard of all that has happened so far."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while set(cache.versions.values()) != {str(pocket.store.version)}:
+            pocket.store.bookmark()
+            await asyncio.sleep(0.002)
+
+
+async def fresh(
+    pocket: PocketServer, kinds: frozenset[str], own_kinds: Iterable[Kind] = ()
+) -> Snapshot:
+    """The same objects, listed anew and decoded by nobody's help."""
+    access = Access(server=pocket.url)
+    collection = await asyncio.to_thread(list_cluster, access, kinds, own_kinds)
+    return collection.snapshot(NOW)
+
+
+def everything(snapshot: Snapshot) -> dict[str, Any]:
+    """All that a snapshot holds, down to the last field, and what its indexes answer."""
+    return {
+        **shape(snapshot),
+        "every pod": {pod.key: spelled(pod) for pod in snapshot.pods},
+        "every node": [spelled(node) for node in snapshot.fleet],
+        "every other thing": spelled(
+            (
+                snapshot.namespaces,
+                snapshot.priority_classes,
+                snapshot.budgets,
+                snapshot.claims,
+                snapshot.volumes,
+                snapshot.attach_limits,
+                snapshot.others,
+            )
+        ),
+    }
+
+
+def spelled(thing: Any) -> Any:
+    """The thing in plain values, so that equal means equal."""
+    if isinstance(thing, Struct):
+        return type(thing).__name__, spelled(structs.asdict(thing))
+    if isinstance(thing, dict):
+        return [(spelled(key), spelled(thing[key])) for key in sorted(thing, key=repr)]
+    if isinstance(thing, tuple | list):
+        return [spelled(it) for it in thing]
+    return thing

@@ -1,0 +1,404 @@
+"""The cache: what it asks for, what it hears, and what it makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from resettle.errors import ClusterError, Forbidden, InputError, PluginError, Unauthorized
+from resettle.framework import Kind
+from resettle.kube.auth.access import Access
+from resettle.kube.transport.client import Client
+from resettle.kube.watch.cache import Cache
+from resettle.model import Pod
+from resettle.model.pod import CONDITIONS
+from resettle.testing import (
+    NOW,
+    Fault,
+    HandClock,
+    PocketServer,
+    budget,
+    definition,
+    node,
+    pod,
+)
+from tests.kube.watch.harness import (
+    EVERYTHING,
+    PATIENCE_SECONDS,
+    WIDGET,
+    Meta,
+    caught_up,
+    everything,
+    fresh,
+    until,
+    watched,
+    watching,
+    widget,
+)
+
+PODS = "/api/v1/pods"
+WORLD = [node("n1").node, *node("n1").holding(pod("a"), pod("b")).pods]
+Told = tuple[str | None, str | None]
+
+
+def told(heard: list[Told]) -> Callable[[Pod | None, Pod | None], None]:
+    """A listener that writes down the uids it is told of."""
+    return lambda before, after: heard.append(
+        (before.uid if before else None, after.uid if after else None)
+    )
+
+
+def named(*names: str) -> list[dict[str, Any]]:
+    return [pod(name, metadata={"uid": f"{name}-1"}) for name in names]
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(story)
+
+
+# -- what is asked for -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kinds", "paths"),
+    [
+        pytest.param((), ["/api/v1/nodes", PODS], id="nodes and pods in any case"),
+        pytest.param(
+            ("PodDisruptionBudget", "usage", "history"),
+            ["/api/v1/nodes", PODS, "/apis/policy/v1/poddisruptionbudgets"],
+            id="kinds that are read, and not what is no kind",
+        ),
+        pytest.param(
+            ("Widget",), ["/api/v1/nodes", PODS, WIDGET.path], id="a kind that a plugin brought"
+        ),
+    ],
+)
+def test_only_what_is_read_is_listed_and_watched(kinds: tuple[str, ...], paths: list[str]) -> None:
+    async def story() -> None:
+        world = [
+            *WORLD,
+            definition("Widget", group="example.com"),
+            budget("b", allowed=1, labels={}),
+        ]
+        async with PocketServer(world) as pocket, watched(pocket, kinds, [WIDGET]) as cache:
+            await watching(pocket, cache)
+            asked = sorted((it.verb, it.path) for it in pocket.asked)
+
+        assert asked == sorted((verb, path) for verb in ("list", "watch") for path in paths)
+
+    run(story())
+
+
+def test_a_long_list_comes_in_pages_and_is_watched_from_the_version_of_the_first() -> None:
+    async def story() -> None:
+        async with PocketServer(named(*(f"p{i}" for i in range(1200)))) as pocket:
+            begins = str(pocket.store.version)
+            async with watched(pocket) as cache:
+                await watching(pocket, cache)
+                asked = [it for it in pocket.asked if it.path == PODS]
+
+                assert [it.verb for it in asked] == ["list", "list", "list", "watch"]
+                assert [it.query["limit"] for it in asked[:3]] == ["500"] * 3
+                assert asked[3].query["resourceVersion"] == begins
+                assert asked[3].query["allowWatchBookmarks"] == "true"
+                assert len(cache.snapshot(NOW).pods) == 1200
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("own_kinds", "error", "says"),
+    [
+        pytest.param(
+            [Kind("Widget", Meta)], InputError, "does not say where", id="a kind that is nowhere"
+        ),
+        pytest.param(
+            [WIDGET, Kind("Widget", Meta, "/x")], PluginError, "two structs", id="a kind twice"
+        ),
+    ],
+)
+def test_a_kind_that_cannot_be_watched_is_an_error_before_anything_starts(
+    own_kinds: list[Kind], error: type[Exception], says: str
+) -> None:
+    access = Access(server="http://127.0.0.1:1")
+
+    with pytest.raises(error, match=says):
+        Cache(access, Client(access), ["Widget"], own_kinds)
+
+
+# -- the first list --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("faults", "error"),
+    [
+        pytest.param([Fault(verbs=("list",), path=PODS, status=403)], Forbidden, id="not allowed"),
+        pytest.param([Fault(verbs=("list",), status=401, times=99)], Unauthorized, id="unknown"),
+        pytest.param(
+            [Fault(verbs=("list",), path=PODS, status=500, times=99)],
+            ClusterError,
+            id="an error that stays",
+        ),
+    ],
+)
+def test_a_first_list_that_fails_for_good_ends_the_wait(
+    faults: list[Fault], error: type[Exception]
+) -> None:
+    async def story() -> None:
+        async with PocketServer(WORLD, faults=faults) as pocket:
+            with pytest.raises(error):
+                async with watched(pocket):
+                    pass
+
+    run(story())
+
+
+def test_a_pod_that_cannot_be_read_is_named() -> None:
+    odd = pod("odd", cpu="much")
+
+    async def story() -> None:
+        async with PocketServer([odd]) as pocket:
+            with pytest.raises(InputError, match=r"default/odd, one of the pods: cpu: `much`"):
+                async with watched(pocket):
+                    pass
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Fault(verbs=("list",), status=500, times=6), id="errors"),
+        pytest.param(Fault(verbs=("list",), status=429, retry_after_seconds=1), id="too many"),
+        pytest.param(Fault(verbs=("list",), hang_up=True, times=3), id="no answer"),
+        pytest.param(Fault(verbs=("list",), status=410, times=3), id="a list that expires"),
+    ],
+)
+def test_a_first_list_gets_over_what_passes(fault: Fault) -> None:
+    async def story() -> None:
+        async with PocketServer(WORLD, faults=[fault]) as pocket, watched(pocket) as cache:
+            assert [it.name for it in cache.snapshot(NOW).fleet] == ["n1"]
+
+    run(story())
+
+
+def test_who_waits_for_a_cache_that_is_stopped_is_told() -> None:
+    async def story() -> None:
+        async with PocketServer(faults=[Fault(path=PODS, delay_seconds=9)]) as pocket:
+            access = Access(server=pocket.url)
+            async with Client(access) as client:
+                cache = Cache(access, client, ())
+                running = asyncio.create_task(cache.run())
+                await until(lambda: any(it.path == PODS for it in pocket.asked))
+                running.cancel()
+                with pytest.raises(ClusterError, match="never listed as a whole"):
+                    async with asyncio.timeout(PATIENCE_SECONDS):
+                        await cache.synced()
+
+    run(story())
+
+
+# -- what is heard ---------------------------------------------------------------------------------
+
+
+def test_a_pod_is_as_of_the_last_event_and_a_snapshot_stays_as_it_was() -> None:
+    async def story() -> None:
+        async with PocketServer(WORLD) as pocket, watched(pocket) as cache:
+            before = cache.snapshot(NOW)
+            pocket.store.delete("Pod", "a")
+            pocket.store.merge("Pod", "b", {"metadata": {"labels": {"app": "web"}}})
+            pocket.store.put(pod("a", namespace="shop"))
+            await caught_up(pocket, cache)
+
+            assert cache.pod("default", "a") is None
+            found = [cache.pod("default", "b"), cache.pod("shop", "a")]
+            assert [it.labels.get("app") if it else None for it in found] == ["web", None]
+            assert [it.key if it else None for it in found] == ["default/b", "shop/a"]
+            assert cache.pod("nowhere", "a") is None
+            assert sorted(it.key for it in before.pods) == ["default/a", "default/b"]
+            after = cache.snapshot(NOW)
+            assert sorted(it.key for it in after.pods) == ["default/b", "shop/a"]
+            assert after.fleet is before.fleet, "what did not change is shared"
+
+    run(story())
+
+
+def test_a_snapshot_carries_what_is_remembered_and_who_is_moving() -> None:
+    async def story() -> None:
+        async with PocketServer(WORLD) as pocket, watched(pocket) as cache:
+            first = cache.snapshot(NOW, history={("p", "q"): 7}, moving=["u"])
+            later = cache.snapshot(NOW + timedelta(hours=1))
+
+            assert (dict(first.history), set(first.moving)) == ({("p", "q"): 7}, {"u"})
+            assert (dict(later.history), set(later.moving)) == ({}, set())
+            assert later.taken_at - first.taken_at == timedelta(hours=1)
+
+    run(story())
+
+
+def test_objects_of_a_plugins_own_kind_come_go_and_change() -> None:
+    world = [definition("Widget", group="example.com"), widget("w", 3), widget("v", 1)]
+
+    async def story() -> None:
+        async with (
+            PocketServer(world) as pocket,
+            watched(pocket, ["Widget"], [WIDGET]) as cache,
+        ):
+            sizes = [[it.size for it in cache.snapshot(NOW).others["Widget"]]]
+            pocket.store.put(widget("w", 9))
+            pocket.store.put(widget("w", 4, namespace="shop"))
+            pocket.store.delete("Widget", "v")
+            await caught_up(pocket, cache)
+            sizes.append([it.size for it in cache.snapshot(NOW).others["Widget"]])
+            sizes.append([it.size for it in cache.snapshot(NOW).others["Widget"]])
+
+            assert sizes == [[1, 3], [4, 9], [4, 9]]
+
+    run(story())
+
+
+def test_a_heartbeat_is_no_news() -> None:
+    heard: list[Told] = []
+
+    async def story() -> None:
+        async with PocketServer(WORLD) as pocket, watched(pocket, heard=told(heard)) as cache:
+            before = cache.snapshot(NOW)
+            heard.clear()
+            for name, kind in (("n1", "Node"), ("a", "Pod")):
+                pocket.store.merge(kind, name, {"metadata": {"annotations": {"seen": "just now"}}})
+            await caught_up(pocket, cache)
+            after = cache.snapshot(NOW)
+
+            assert (after.fleet, after.population) == (before.fleet, before.population)
+            assert heard == []
+
+    run(story())
+
+
+def test_listeners_hear_the_first_list_and_every_change() -> None:
+    heard: list[Told] = []
+
+    async def story() -> None:
+        async with (
+            PocketServer(named("a", "b")) as pocket,
+            watched(pocket, heard=told(heard)) as cache,
+        ):
+            await watching(pocket, cache)
+            pocket.store.merge("Pod", "a", {"metadata": {"labels": {"app": "web"}}})
+            pocket.store.delete("Pod", "b")
+            pocket.store.put(named("c")[0])
+            await caught_up(pocket, cache)
+
+    run(story())
+    assert heard[:2] == [(None, "a-1"), (None, "b-1")]
+    assert heard[2:] == [("a-1", "a-1"), ("b-1", None), (None, "c-1")]
+
+
+@pytest.mark.parametrize("kinds", [(), (CONDITIONS,)], ids=["nobody", "somebody"])
+def test_conditions_are_kept_if_somebody_reads_them(kinds: tuple[str, ...]) -> None:
+    async def story() -> None:
+        async with PocketServer(WORLD) as pocket, watched(pocket, kinds) as cache:
+            pocket.store.put(pod("c"))
+            await until(lambda: cache.pod("default", "c") is not None)
+
+            for it in cache.snapshot(NOW).pods:
+                assert it.state.ready
+                assert (it.state.conditions is not None) == bool(kinds)
+
+    run(story())
+
+
+def test_what_is_known_is_older_than_it_may_be_until_every_kind_is_heard_again() -> None:
+    async def story() -> None:
+        clock = HandClock()
+        async with PocketServer(WORLD) as pocket, watched(pocket, clock=clock) as cache:
+            await watching(pocket, cache)
+            assert not cache.older_than(30)
+            clock.wind(timedelta(seconds=40))
+            assert cache.older_than(30)
+            assert not cache.older_than(40)
+            pocket.store.put(pod("c"))
+            await until(lambda: cache.ages()["Pod"] == 0)
+            assert cache.older_than(30), "nothing was heard of nodes"
+            pocket.store.bookmark()
+            await until(lambda: not cache.older_than(30))
+
+    run(story())
+
+
+# -- how fresh -------------------------------------------------------------------------------------
+
+
+def test_bookmarks_advance_the_version_without_an_event() -> None:
+    async def story() -> None:
+        async with PocketServer(WORLD) as pocket, watched(pocket) as cache:
+            await watching(pocket, cache)
+            before = cache.versions
+            pocket.store.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
+            pocket.store.bookmark()
+            await until(lambda: set(cache.versions.values()) == {str(pocket.store.version)})
+
+            assert before["Pod"] != cache.versions["Pod"]
+
+    run(story())
+
+
+def test_age_grows_while_the_server_is_silent_and_ends_with_a_word_of_every_kind() -> None:
+    async def story() -> None:
+        clock = HandClock()
+        async with PocketServer(WORLD) as pocket, watched(pocket, clock=clock) as cache:
+            await watching(pocket, cache)
+            assert cache.age() == 0
+            clock.wind(timedelta(seconds=40))
+            assert cache.age() == 40
+            pocket.store.put(pod("c"))
+            await until(lambda: cache.ages()["Pod"] == 0)
+            assert cache.age() == 40, "nothing was heard of nodes"
+            pocket.store.bookmark()
+            await until(lambda: cache.age() == 0)
+
+    run(story())
+
+
+def test_age_is_infinite_before_the_first_list() -> None:
+    access = Access(server="http://127.0.0.1:1")
+
+    assert Cache(access, Client(access), ()).age() == float("inf")
+
+
+def test_a_watch_that_ends_in_order_is_taken_up_where_it_was() -> None:
+    async def story() -> None:
+        async with PocketServer(WORLD) as pocket, watched(pocket, watch_seconds=1) as cache:
+            await until(lambda: [it.verb for it in pocket.asked].count("watch") >= 4)
+            pocket.store.put(pod("c"))
+            await caught_up(pocket, cache)
+
+            assert cache.pod("default", "c") is not None
+            assert [it.verb for it in pocket.asked].count("list") == 2, "one for each kind"
+
+    run(story())
+
+
+# -- all kinds -------------------------------------------------------------------------------------
+
+
+def test_every_kind_is_held_as_a_fresh_list_has_it() -> None:
+    async def story() -> None:
+        world = [
+            *WORLD,
+            budget("b", allowed=1, labels={}),
+            definition("Widget", group="example.com"),
+        ]
+        kinds = EVERYTHING | {"Widget"}
+        async with PocketServer(world) as pocket, watched(pocket, kinds, [WIDGET]) as cache:
+            pocket.store.put(widget("w", 3))
+            await caught_up(pocket, cache)
+
+            found = everything(cache.snapshot(NOW))
+            assert found == everything(await fresh(pocket, kinds, [WIDGET]))
+
+    run(story())

@@ -1,0 +1,123 @@
+"""Every move of a plan is needed, and once all are made there is nothing left to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+
+import pytest
+
+from resettle.framework.plan import Move, Plan
+from resettle.framework.view import View
+from resettle.plugins.low_node_utilization import Args
+from resettle.plugins.remove_duplicates import owner_keys
+from resettle.testing import World
+from resettle.utilization.describe import bands_of
+from resettle.utilization.usage import Requests
+from tests.oracle.clusters import cluster
+from tests.oracle.objects import Object
+from tests.oracle.test_plan_execution import STRATEGIES, drawn
+
+CLUSTERS = 60
+
+
+def without_budgets(seed: int) -> list[Object]:
+    """A cluster in which every move can be made at once."""
+    return [it for it in cluster(Random(seed)) if it["kind"] != "PodDisruptionBudget"]
+
+
+def after(objects: list[Object], moves: Sequence[Move]) -> list[Object]:
+    """The cluster with these pods where they were foretold to land."""
+    lands_on = {move.pod.key: move.lands_on for move in moves}
+    later: list[Object] = []
+    for it in objects:
+        meta = it["metadata"]
+        target = lands_on.get(f"{meta.get('namespace')}/{meta['name']}")
+        if it["kind"] == "Pod" and target is not None:
+            it = {**it, "spec": {**it["spec"], "nodeName": target}}
+        later.append(it)
+    return later
+
+
+def read(objects: list[Object]) -> View:
+    return View(World(objects).snapshot())
+
+
+def wanted(name: str) -> Callable[[list[Object]], int]:
+    """How many pods the strategy would still like to move, allowed or not."""
+    return lambda objects: drawn(objects, name).plan.proposed
+
+
+def over_target(objects: list[Object]) -> int:
+    """How far nodes are above their targets, over all of them."""
+    given = STRATEGIES["LowNodeUtilization"][1]
+    args = Args(thresholds=given["thresholds"], target_thresholds=given["targetThresholds"])
+    view = read(objects)
+    bands = bands_of(args, view, Requests(view))
+    return sum(view.requested(node).get("pods", 0) for node in bands.over)
+
+
+def crowding(objects: list[Object]) -> int:
+    """The more copies of an owner share nodes, the larger."""
+    copies = Counter(
+        (key, pod.node)
+        for pod in read(objects).pods
+        if pod.node and not pod.finished
+        for key in owner_keys(pod.template)
+    )
+    return sum(count * count for count in copies.values())
+
+
+HARM = [
+    *(
+        pytest.param(name, wanted(name), id=name)
+        for name in (
+            "RemovePodsViolatingNodeTaints",
+            "RemovePodsViolatingNodeAffinity",
+            "RemovePodsViolatingInterPodAntiAffinity",
+            "RemovePodsViolatingTopologySpreadConstraint",
+            "HighNodeUtilization",
+        )
+    ),
+    pytest.param("LowNodeUtilization", over_target, id="LowNodeUtilization"),
+    pytest.param("RemoveDuplicates", crowding, id="RemoveDuplicates"),
+]
+
+
+@pytest.mark.parametrize(("name", "harm"), HARM)
+def test_without_any_one_of_its_moves_a_plan_would_achieve_less(
+    name: str, harm: Callable[[list[Object]], int]
+) -> None:
+    in_vain: list[str] = []
+    moves = 0
+    for seed in range(CLUSTERS):
+        objects = without_budgets(seed)
+        plan: Plan = drawn(objects, name).plan
+        moves += len(plan.moves)
+        if not plan.moves:
+            continue
+        done = harm(after(objects, plan.moves))
+        for move in plan.moves:
+            others = [it for it in plan.moves if it is not move]
+            if harm(after(objects, others)) <= done:
+                in_vain.append(f"seed {seed}: {move.pod.key} to {move.lands_on}, as {move.reason}")
+
+    assert not in_vain, "\n".join(in_vain)
+    assert moves > CLUSTERS // 10
+
+
+# Copies that could not be parted may become so by moves of other owners: the next cycle's affair.
+AT_ONCE = [it.values[0] for it in HARM if it.values[0] != "RemoveDuplicates"]
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_once_a_plan_is_carried_out_there_is_nothing_left_to_move(name: str) -> None:
+    restless: list[str] = []
+    for seed in range(CLUSTERS):
+        objects = without_budgets(seed)
+        plan = drawn(objects, name).plan
+        again = drawn(after(objects, plan.moves), name).plan
+        restless += (f"seed {seed}: {move.pod.key}, as {move.reason}" for move in again.moves)
+
+    assert not restless, "\n".join(restless)

@@ -1,0 +1,36 @@
+"""What nodes have left: bitmaps by amount, kept true while amounts change."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resettle.model.node_index import Fleet
+from resettle.model.objects import Node
+from resettle.placement.capacity import Stock
+
+NODES = 6
+FLEET = Fleet([Node(f"n{i}", {}) for i in range(NODES)])
+
+amounts = st.integers(-5, 5)
+questions = st.tuples(st.just("ask"), amounts, st.just(0))
+changes = st.tuples(st.just("change"), st.integers(0, NODES - 1), amounts)
+
+
+@given(
+    left=st.lists(amounts, min_size=NODES, max_size=NODES),
+    steps=st.lists(st.one_of(questions, changes), max_size=40),
+)
+def test_who_has_enough_is_always_who_has_that_much_left(
+    left: list[int], steps: list[tuple[str, int, int]]
+) -> None:
+    stock = Stock(FLEET, list(left))
+
+    for what, first, by in steps:
+        if what == "change":
+            left[first] += by
+            stock.change(first, by)
+        else:
+            expected = {f"n{i}" for i, amount in enumerate(left) if amount >= first}
+            assert {node.name for node in FLEET.members(stock.at_least(first))} == expected
+    assert stock.left == left

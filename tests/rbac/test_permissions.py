@@ -1,0 +1,181 @@
+"""What a policy needs to be allowed, and the rules that grant it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from resettle.errors import Forbidden, InputError
+from resettle.framework import Kind, Plugin, default_registry, load_policy
+from resettle.framework.descheduler import Descheduler, assembled
+from resettle.framework.profile import Instance, Profile
+from resettle.kube.auth.access import Access
+from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.transport.client import Client
+from resettle.policy.args import Args, ExtensionPoint
+from resettle.rbac.permissions import Right, Rule, needed, rules
+from resettle.rbac.reviews import ensure, reviewed
+from resettle.testing import Ban, PocketServer
+
+READ_ALWAYS = ["nodes", "pods", "poddisruptionbudgets.policy"]
+READ_FOR_FIT = [
+    *["csinodes.storage.k8s.io", "namespaces", "nodes", "persistentvolumeclaims"],
+    *["persistentvolumes", "poddisruptionbudgets.policy", "pods"],
+]
+
+
+class Widget(Struct, frozen=True):
+    """Whatever a plugin reads."""
+
+
+WIDGET = Kind("Widget", Widget, "/apis/example.com/v1/widgets")
+NOWHERE = Kind("Widget", Widget)
+
+
+def lifetime(api_version: str) -> Descheduler:
+    text = (
+        f"{{apiVersion: {api_version}, kind: DeschedulerPolicy, profiles: [{{name: p, "
+        "pluginConfig: [{name: PodLifeTime, args: {maxPodLifeTimeSeconds: 9}}], "
+        "plugins: {deschedule: {enabled: [PodLifeTime]}}}]}"
+    )
+    return assembled(load_policy(text, name="p", plugins=default_registry()), default_registry())
+
+
+def reading_widgets(kind: Kind) -> Descheduler:
+    def nothing(args: Any, snapshot: Any, draft: Any) -> None:
+        """Proposes nobody."""
+
+    plugin = Plugin(
+        name="W", kinds=(kind,), reads=lambda args: frozenset({"Widget"}), deschedule=nothing
+    )
+    instance = Instance(plugin, Args(), ExtensionPoint.DESCHEDULE)
+    return Descheduler(profiles=(Profile(name="p", deschedule=(instance,)),))
+
+
+def titles(rights: tuple[Right, ...], verb: str) -> list[str]:
+    return [right.title for right in rights if right.verb == verb]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "read"),
+    [
+        pytest.param("descheduler/v1alpha2", READ_ALWAYS, id="a policy of the descheduler"),
+        pytest.param("resettle/v1", READ_FOR_FIT, id="a policy that judges fit"),
+    ],
+)
+def test_what_the_plugins_read_is_listed_and_watched(api_version: str, read: list[str]) -> None:
+    rights = needed(lifetime(api_version))
+
+    assert sorted(titles(rights, "list")) == sorted(titles(rights, "watch")) == sorted(read)
+
+
+@pytest.mark.parametrize(
+    ("options", "acts"),
+    [
+        pytest.param({}, ["create pods/eviction", "create events.events.k8s.io"], id="a run"),
+        pytest.param({"dry_run": True}, [], id="a dry run"),
+        pytest.param(
+            {"lease": LeaseSettings(name="mine", namespace="ops")},
+            [
+                "create pods/eviction",
+                "create events.events.k8s.io",
+                "create leases.coordination.k8s.io",
+                "get leases.coordination.k8s.io/mine",
+                "update leases.coordination.k8s.io/mine",
+            ],
+            id="a run that leads",
+        ),
+        pytest.param({"dry_run": True, "lease": LeaseSettings()}, [], id="a dry run does not lead"),
+    ],
+)
+def test_acting_needs_more_than_reading(options: dict[str, Any], acts: list[str]) -> None:
+    rights = needed(lifetime("descheduler/v1alpha2"), **options)
+
+    others = [right for right in rights if right.verb not in ("list", "watch")]
+    assert [f"{right.verb} {right.title}" for right in others] == acts
+    leases = {right.namespace for right in others if right.resource == "leases"}
+    assert leases <= {"ops"}
+
+
+def test_a_kind_that_a_plugin_brings_is_read_where_it_says() -> None:
+    rights = needed(reading_widgets(WIDGET), [WIDGET])
+
+    assert "widgets.example.com" in titles(rights, "watch")
+
+
+def test_a_kind_without_a_place_is_an_error_that_names_it() -> None:
+    with pytest.raises(InputError, match="the plugin that reads Widget does not say where"):
+        needed(reading_widgets(NOWHERE), [NOWHERE])
+
+
+def test_rules_are_gathered_by_place_and_verbs() -> None:
+    lease = LeaseSettings(name="mine", namespace="ops")
+
+    assert rules(needed(lifetime("descheduler/v1alpha2"), lease=lease)) == {
+        "": (
+            Rule(("",), ("nodes", "pods"), ("list", "watch")),
+            Rule(("policy",), ("poddisruptionbudgets",), ("list", "watch")),
+            Rule(("",), ("pods/eviction",), ("create",)),
+            Rule(("events.k8s.io",), ("events",), ("create",)),
+        ),
+        "ops": (
+            Rule(("coordination.k8s.io",), ("leases",), ("create",)),
+            Rule(("coordination.k8s.io",), ("leases",), ("get", "update"), ("mine",)),
+        ),
+    }
+
+
+def test_nothing_missing_needs_no_rules() -> None:
+    assert rules(()) == {}
+
+
+# -- asking for them -----------------------------------------------------------------------------
+
+
+def ensured(*bans: Ban) -> None:
+    """Asks a server with these bans for all that a run needs."""
+
+    async def told() -> None:
+        async with PocketServer(bans=bans) as pocket, Client(Access(server=pocket.url)) as client:
+            await ensure(client, needed(lifetime("descheduler/v1alpha2")))
+
+    asyncio.run(told())
+
+
+@pytest.mark.parametrize(
+    ("bans", "says"),
+    [
+        pytest.param(
+            [Ban(verb="create", resource="pods/eviction")],
+            'may not create pods/eviction; add to its ClusterRole: apiGroups: [""], '
+            'resources: ["pods/eviction"], verbs: ["create"]',
+            id="one",
+        ),
+        pytest.param(
+            [Ban(verb="watch")],
+            'may not watch nodes; add to its ClusterRole: apiGroups: [""], resources: ["nodes"], '
+            'verbs: ["watch"]; 2 more missing, which `resettle check-access` lists',
+            id="several",
+        ),
+    ],
+)
+def test_what_is_missing_is_told_before_anything_starts(bans: list[Ban], says: str) -> None:
+    with pytest.raises(Forbidden) as caught:
+        ensured(*bans)
+
+    assert str(caught.value) == says
+
+
+def test_each_right_is_asked_for_and_answered_in_order() -> None:
+    rights = needed(lifetime("resettle/v1"), lease=LeaseSettings())
+
+    async def told() -> None:
+        async with PocketServer() as pocket, Client(Access(server=pocket.url)) as client:
+            await ensure(client, rights)
+            reviews = await reviewed(client, rights)
+        assert [review.right for review in reviews if review.allowed] == list(rights)
+
+    asyncio.run(told())

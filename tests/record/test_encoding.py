@@ -1,0 +1,155 @@
+"""Snapshots go into a record and come out as they were."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from math import isnan
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from msgspec import Struct, structs
+
+from resettle.errors import InputError
+from resettle.framework import Kind
+from resettle.model.changes import Changes
+from resettle.model.measurements import METRICS_API, Figure, Question, Readings, Used
+from resettle.model.snapshot import Snapshot
+from resettle.record.encoding import PODS_ON_A_PAGE, Packer, Unpacker, is_plain
+from resettle.record.reader import NOTHING_SEEN
+from resettle.testing import NOW, World, cluster, node, pod
+from tests.builders import Case, cases
+
+
+def passed_on(*snapshots: Snapshot, kinds: tuple[Kind, ...] = ()) -> Snapshot:
+    """The last of some snapshots, as read from what was written of all."""
+    packer, unpacker = Packer(), Unpacker(kinds)
+    before = read = NOTHING_SEEN
+    for snapshot in snapshots:
+        pages = list(packer.pages(snapshot.since(before)))
+        read = read.next(unpacker.changes(pages, snapshot.taken_at))
+        before = snapshot
+    return read
+
+
+def content(snapshot: Snapshot) -> dict[str, Any]:
+    """All that a snapshot holds, as plain values, whatever fields it has."""
+    found: dict[str, Any] = {}
+    for field in fields(snapshot):
+        value = getattr(snapshot, field.name)
+        match field.name:
+            case "fleet":
+                value = [plain(it) for it in value]
+            case "population":
+                value = [plain(it) for it in value.everyone]
+            case _ if isinstance(value, dict):
+                value = {key: plain(it) for key, it in value.items()}
+        found[field.name] = value
+    return found
+
+
+def plain(thing: Any) -> Any:
+    if isinstance(thing, Struct):
+        return {name: plain(value) for name, value in structs.asdict(thing).items()}
+    if isinstance(thing, tuple):
+        return tuple(map(plain, thing))
+    return thing
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(cases(), cases())
+def test_any_snapshot_comes_back_as_it_was(one: Case, other: Case) -> None:
+    first = replace(World(one.objects).snapshot(), moving=one.moving)
+    then = replace(World(other.objects).snapshot(), moving=other.moving)
+
+    assert content(passed_on(first)) == content(first)
+    assert content(passed_on(first, then)) == content(then)
+
+
+def test_what_many_share_is_shared_again() -> None:
+    names = [f"p{i}" for i in range(PODS_ON_A_PAGE + 5)]
+    world = cluster(node("n1").holding(*(pod(name, owner="ReplicaSet/web") for name in names)))
+    before = world.snapshot()
+
+    after = passed_on(before)
+
+    assert len(after.population.templates) == len(before.population.templates)
+    assert len(after.population.states) == len(before.population.states)
+    assert len({id(it.spec.demand) for it in after.pods}) == 1
+
+
+def test_every_field_of_a_snapshot_has_its_change() -> None:
+    """A field that joins must join here too, or a record would leave it out."""
+    read_otherwise = {"fleet", "population", "taken_at", "node_selector", "semantics"}
+    kept = {field.name for field in fields(Snapshot)} - read_otherwise
+
+    assert kept | {"pods", "nodes", "at"} == set(Changes.__struct_fields__)
+
+
+# -- what plugins bring ---------------------------------------------------------------------------
+
+
+class Widget(Struct):
+    name: str
+    size: int = 0
+
+
+WIDGET = Kind("Widget", Widget, "/apis/example.com/v1/widgets")
+
+
+def test_objects_of_a_plugins_own_kind_come_back() -> None:
+    snapshot = replace(NOTHING_SEEN, others={"Widget": (Widget("a", 1), Widget("b"))})
+    later = replace(snapshot, others={"Widget": (Widget("b", 2),)})
+
+    assert passed_on(snapshot, kinds=(WIDGET,)).others == snapshot.others
+    assert passed_on(snapshot, later, kinds=(WIDGET,)).others == later.others
+
+
+def test_a_kind_that_nobody_reads_any_more_is_an_error() -> None:
+    with pytest.raises(InputError, match="kind Widget, which no installed plugin reads"):
+        passed_on(replace(NOTHING_SEEN, others={"Widget": (Widget("a"),)}))
+
+    assert passed_on(replace(NOTHING_SEEN, others={"Widget": ()})).others == {"Widget": ()}
+
+
+def test_what_plugins_remember_comes_back() -> None:
+    memory = {("main", "A"): {"seen": [1, 2.5, "x", None, True]}, ("main", "B"): "text"}
+    snapshot = replace(NOTHING_SEEN, history=memory)
+
+    assert passed_on(snapshot).history == memory
+    assert passed_on(snapshot, replace(snapshot, history={})).history == {}
+    assert passed_on(snapshot, snapshot).history == memory
+
+
+def test_what_was_measured_comes_back_be_it_no_number() -> None:
+    used = Used(NOW, {"cpu": 10**9, "memory": 10**22})
+    usage = {
+        METRICS_API: Readings(nodes={"n1": used}, pods={"default/a": used}),
+        Question("Prometheus", "load"): Readings(
+            figures=(Figure("n1", 0.1, NOW), Figure("", float("inf"), NOW)), failure=""
+        ),
+        Question("Prometheus", "other"): Readings(failure="nobody answers"),
+    }
+    snapshot = NOTHING_SEEN.measured(usage)
+    odd = Readings(figures=(Figure("n1", float("nan"), NOW),))
+
+    assert passed_on(snapshot).usage == usage
+    assert passed_on(snapshot, NOTHING_SEEN.measured({})).usage == {}
+    (figure,) = passed_on(NOTHING_SEEN.measured({METRICS_API: odd})).usage[METRICS_API].figures
+    assert isnan(figure.number)
+
+
+@pytest.mark.parametrize(
+    ("value", "so"),
+    [
+        pytest.param({"a": [1, "b", None]}, True, id="what JSON has"),
+        pytest.param((1, 2), False, id="a tuple"),
+        pytest.param({1: 2}, False, id="a number for a key"),
+        pytest.param(Widget("a"), False, id="a struct"),
+        pytest.param({1, 2}, False, id="a set"),
+        pytest.param(object(), False, id="anything"),
+        pytest.param(float("nan"), False, id="no number"),
+    ],
+)
+def test_only_plain_values_can_be_remembered_in_a_record(value: Any, so: bool) -> None:
+    assert is_plain(value) is so

@@ -1,0 +1,153 @@
+"""A run that is recorded: all of its cycles, and whatever is wrong with the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from resettle.cycle import Report
+from resettle.framework import Args, Draft, Plugin, default_registry
+from resettle.framework.mover import Ending
+from resettle.framework.view import View
+from resettle.log import Log
+from resettle.model.snapshot import Snapshot
+from resettle.record.reader import Book
+from resettle.record.writer import Scribe
+from resettle.testing import Fault, node, pod
+from tests.record.harness import PLENTY, replays_as
+from tests.runtime.harness import Stage, policy, running
+
+OLD, YOUNG = "3h", "1m"
+DENIED = 'admission webhook "virt.example" denied the request: no'
+
+
+def world(*pods: dict[str, Any]) -> list[dict[str, Any]]:
+    """Two nodes, the first of which holds the pods."""
+    full = node("n1").holding(*pods)
+    return [full.node, node("n2").node, *full.pods]
+
+
+def play(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(story)
+
+
+class Recording:
+    """A run that is recorded, and its reports as another witness heard them."""
+
+    def __init__(self, stage: Stage, scribe: Scribe, reports: list[Report], log: list[str]) -> None:
+        self.stage, self.scribe, self.reports, self._log = stage, scribe, reports, log
+
+    def told(self, event: str) -> list[str]:
+        """The lines of the scribe that speak of an event."""
+        return [line for line in self._log if line.partition(" ")[2].startswith(event)]
+
+    async def written(self) -> None:
+        """Returns once the last cycle is on the disk, or is not to be."""
+        await self.stage.resting()
+        if self.scribe._writing is not None:
+            await self.scribe._writing
+
+
+@asynccontextmanager
+async def recorded(
+    folder: Path, objects: list[dict[str, Any]], *more: Any, **settings: Any
+) -> AsyncIterator[Recording]:
+    reports: list[Report] = []
+    log: list[str] = []
+    scribe = Scribe(str(folder), PLENTY, Log.to(log))
+
+    def keep(snapshot: Snapshot, report: Report) -> None:
+        reports.append(report)
+
+    async with running(objects, *more, observers=[scribe, keep], **settings) as stage:
+        yield Recording(stage, scribe, reports, log)
+    await scribe.close()
+
+
+def test_every_cycle_of_a_run_can_be_drawn_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        objects = world(*(pod(f"p{i}", age=OLD) for i in range(5)), pod("young", age=YOUNG))
+        async with recorded(tmp_path, objects, policy(maxNoOfPodsToEvictTotal=2)) as run:
+            fault = Fault(path="*/p0/eviction", status=403, message=DENIED)
+            run.stage.server.faults.add(fault)
+            await run.stage.cycles(1)
+            await run.written()
+            await run.stage.next_cycle()
+            await run.written()
+            run.stage.write(policy(maxNoOfPodsToEvictTotal=1))
+            await run.stage.next_cycle()
+            await run.written()
+            reports = run.reports
+        assert run.told("cycles are recorded") == [f"INFO cycles are recorded record={tmp_path}"]
+
+        book = Book(str(tmp_path))
+        assert [it.entry.cycle for it in book.cycles] == [1, 2, 3]
+        for it, report in zip(book.cycles, reports, strict=True):
+            replays_as(book, it, report, default_registry())
+        endings = [it.ending for one in book.cycles for it in one.entry.moves]
+        assert sorted(endings) == [*[Ending.EVICTED] * 5, Ending.WEBHOOK]
+        assert any(len(it.entry.rounds) > 1 for it in book.cycles)
+
+    play(story())
+
+
+def test_a_folder_that_cannot_be_written_is_told_once_and_the_run_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "record"
+    folder.write_text("in the way")
+
+    async def story() -> None:
+        async with recorded(folder, world(pod("a", age=OLD), pod("b", age="59m50s"))) as run:
+            await run.stage.cycles(1)
+            await run.written()
+            await run.stage.next_cycle()
+            await run.written()
+            assert run.stage.evictions == ["a", "b"]
+            assert run.told("cycles are not recorded") == [
+                f'WARNING cycles are not recorded record={folder} reason="File exists"'
+            ]
+
+            folder.unlink()
+            await run.stage.next_cycle()
+            await run.written()
+            assert len(run.told("cycles are recorded")) == 1
+            reports = run.reports
+
+        book = Book(str(folder))
+        assert [it.entry.cycle for it in book.cycles] == [1]
+        replays_as(book, book.cycles[0], reports[-1], default_registry())
+
+    play(story())
+
+
+def test_a_single_cycle_is_on_the_disk_when_the_run_is_over(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with recorded(tmp_path, world(pod("a", age=OLD)), interval=0, dry_run=True) as run:
+            assert await run.stage.working == 0
+        (it,) = Book(str(tmp_path)).cycles
+        assert it.entry.endings == {Ending.SHOWN: 1}
+
+    play(story())
+
+
+def remember_a_set(args: Args, view: View, draft: Draft) -> None:
+    draft.remember({"seen"})
+
+
+def test_a_plugin_whose_memory_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
+    elephant = Plugin(name="Elephant", deschedule=remember_a_set)
+
+    async def story() -> None:
+        document = policy("Elephant", configs=[{"name": "Elephant"}])
+        async with recorded(tmp_path, world(), document, plugins=[elephant]) as run:
+            await run.stage.cycles(1)
+            for _ in range(3):
+                await run.written()
+                await run.stage.next_cycle()
+            await run.written()
+            (told,) = run.told("cycles are recorded in part")
+            assert 'plugin="Elephant in profile main"' in told
+
+    play(story())

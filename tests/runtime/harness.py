@@ -1,0 +1,131 @@
+"""A runner in this process against a pocket API server, with a clock that is wound by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from resettle.cycle import CycleObserver
+from resettle.framework import Plugin, Registry, default_registry
+from resettle.framework.tracing import NO_SPANS, Spans
+from resettle.kube.auth.kubeconfig import read_kubeconfig
+from resettle.log import Log
+from resettle.runtime import ComponentRunner, RunSettings, descheduling_runner
+from resettle.runtime.status import IGNORE_RUN, RunObserver
+from resettle.testing import HandClock, PocketServer
+
+Object = dict[str, Any]
+INTERVAL = 20.0
+"""Short enough for many cycles before watches that are silent by this clock are distrusted."""
+PATIENCE_SECONDS = 20
+
+
+def policy(
+    *enabled: str,
+    version: str = "descheduler/v1alpha2",
+    configs: Iterable[Object] = (),
+    evict: Object | None = None,
+    **more: Any,
+) -> Object:
+    """A policy of one profile that deschedules with these plugins, old pods by default."""
+    lifetime = {"name": "PodLifeTime", "args": {"maxPodLifeTimeSeconds": 3600}}
+    plugins: Object = {"deschedule": {"enabled": list(enabled or ["PodLifeTime"])}}
+    if evict:
+        plugins["evict"] = evict
+    profile = {"name": "main", "pluginConfig": [*(configs or [lifetime])], "plugins": plugins}
+    return {"apiVersion": version, "kind": "DeschedulerPolicy", "profiles": [profile], **more}
+
+
+class Stage:
+    """A runner at work, and everything a test looks at."""
+
+    def __init__(self, server: PocketServer, clock: HandClock, file: Path) -> None:
+        self.server, self.clock, self.file = server, clock, file
+        self.log: list[str] = []
+        self.runner: ComponentRunner
+        self.working: asyncio.Task[int]
+
+    def write(self, document: Object | str) -> None:
+        """Puts a policy into the file that the runner reads."""
+        self.file.write_text(document if isinstance(document, str) else json.dumps(document))
+
+    @property
+    def evictions(self) -> list[str]:
+        """The pods that were asked to leave, in order."""
+        asked = [it.path for it in self.server.asked if it.path.endswith("/eviction")]
+        return [path.split("/")[-2] for path in asked]
+
+    def told(self, event: str) -> list[str]:
+        """The lines of the log that speak of an event."""
+        return [line for line in self.log if line.partition(" ")[2].startswith(event)]
+
+    async def cycles(self, count: int) -> None:
+        """Returns once so many cycles are over and the runner rests."""
+        await self.until(lambda: len(self._ends) >= count)
+        await self.resting()
+
+    async def resting(self) -> None:
+        """Returns once the runner waits for its next cycle."""
+        await self.until(lambda: self.working.done() or self.clock.sleepers > 0)
+
+    async def next_cycle(self) -> None:
+        """Winds the clock to the next cycle, and returns when that is over."""
+        before = len(self._ends)
+        self.clock.wind(timedelta(seconds=INTERVAL))
+        await self.cycles(before + 1)
+
+    async def until(self, so: Callable[[], bool]) -> None:
+        """Returns once it is so."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not so():
+                await asyncio.sleep(0.002)
+
+    @property
+    def _ends(self) -> list[str]:
+        ends = ("cycle done", "cycle skipped", "cycle failed")
+        return [line for line in self.log if any(f" {end}" in line for end in ends)]
+
+
+@asynccontextmanager
+async def running(
+    objects: Iterable[Object],
+    document: Object | None = None,
+    *,
+    plugins: Iterable[Plugin] = (),
+    interval: float = INTERVAL,
+    server: PocketServer | None = None,
+    observers: Sequence[CycleObserver] = (),
+    run_observer: RunObserver = IGNORE_RUN,
+    spans: Spans = NO_SPANS,
+    **settings: Any,
+) -> AsyncIterator[Stage]:
+    """A runner over a cluster of these objects, until the block ends."""
+    clock = HandClock()
+    with (
+        server or PocketServer(objects, clock=clock) as pocket,
+        TemporaryDirectory() as name,
+    ):
+        folder = Path(name)
+        stage = Stage(pocket, clock, folder / "policy.json")
+        stage.write(document or policy())
+        access = read_kubeconfig(str(pocket.kubeconfig(folder / "kubeconfig")))
+        registry = Registry([*default_registry().values(), *plugins])
+        chosen = RunSettings(
+            policy_file=str(stage.file), interval=interval, qps=-1, identity="me", **settings
+        )
+        log = Log.to(stage.log)
+        stage.runner = descheduling_runner(
+            chosen, access, registry, clock, log, observers, run_observer, spans
+        )
+        stage.working = asyncio.create_task(stage.runner.run())
+        try:
+            yield stage
+        finally:
+            stage.runner.stop()
+            await asyncio.gather(stage.working, return_exceptions=True)

@@ -1,0 +1,53 @@
+"""A run says on request what it knows of the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+
+from resettle.model.pod import IN_PROGRESS, ON_REQUEST
+from resettle.testing import PocketServer, node, pod
+from tests.runtime.harness import running
+
+WORLD = [node("n1").node, *node("n1").holding(pod("a", age="1m"), pod("b", age="1m")).pods]
+
+
+def test_each_kind_is_told_of_with_how_many_there_are() -> None:
+    async def story() -> None:
+        async with running(WORLD) as stage:
+            await stage.cycles(1)
+
+            stage.runner.log_state()
+
+            kinds = [line.split()[2:4] for line in stage.told("known")]
+            assert kinds == [
+                ["kind=Node", "objects=1"],
+                ["kind=Pod", "objects=2"],
+                ["kind=PodDisruptionBudget", "objects=0"],
+            ]
+            assert all(" digest=" in line for line in stage.told("known"))
+
+    asyncio.run(story())
+
+
+def test_moves_in_flight_are_told_of_by_their_stage() -> None:
+    async def story() -> None:
+        moved_by_others = dict.fromkeys((ON_REQUEST, IN_PROGRESS), "")
+        moving = pod("vm", age="1m", metadata={"annotations": moved_by_others})
+        async with running([*WORLD, *node("n1").holding(moving).pods]) as stage:
+            await stage.cycles(1)
+
+            stage.runner.log_state()
+
+            assert stage.told("in flight") == ["INFO in flight moves=1 confirmed=1"]
+
+    asyncio.run(story())
+
+
+def test_nothing_is_known_before_the_first_list() -> None:
+    async def story() -> None:
+        async with running([], server=PocketServer(WORLD)) as stage:
+            stage.runner.log_state()
+
+            assert stage.log == ["INFO nothing known yet"]
+
+    asyncio.run(story())

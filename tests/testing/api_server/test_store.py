@@ -1,0 +1,231 @@
+"""The store: what tests and in-process controllers see of the server's objects."""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from resettle.errors import InputError
+from resettle.testing import Change, PocketServer, budget, cluster, definition, node, pod
+from tests.testing.api_server.harness import DEFAULT_PODS, PODS, client_of, eviction
+
+WORLD = cluster(node("n1").holding(pod("a", labels={"app": "web"}), pod("b", namespace="team")))
+WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+
+
+def test_objects_are_got_listed_put_merged_and_deleted() -> None:
+    store = PocketServer(WORLD.objects).store
+
+    assert [it["metadata"]["name"] for it in store.list("Pod")] == ["a", "b"]
+    assert [it["metadata"]["name"] for it in store.list("Pod", namespace="team")] == ["b"]
+    assert [it["metadata"]["name"] for it in store.list("Pod", labels="app=web")] == ["a"]
+    merged = store.merge("Pod", "a", {"status": {"phase": "Failed"}})
+    assert merged is not None
+    assert merged["status"]["phase"] == "Failed"
+    assert store.get("Pod", "a") == merged
+    assert store.delete("Pod", "a") is True
+    assert store.delete("Pod", "a") is False
+    assert store.get("Pod", "a") is None
+    assert store.merge("Pod", "a", {}) is None
+
+
+def test_what_comes_out_is_a_copy() -> None:
+    store = PocketServer(WORLD.objects).store
+    found = store.get("Node", "n1")
+    assert found is not None
+
+    found["spec"]["unschedulable"] = True
+
+    again = store.get("Node", "n1")
+    assert again is not None
+    assert "unschedulable" not in again["spec"]
+
+
+def test_a_namespace_comes_along_with_what_is_in_it() -> None:
+    store = PocketServer(WORLD.objects).store
+
+    names = [it["metadata"]["name"] for it in store.list("Namespace")]
+
+    assert {"default", "kube-system", "team"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("obj", "says"),
+    [
+        pytest.param(WIDGET, "put its CustomResourceDefinition first", id="an unknown kind"),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {}}, "set `metadata.name`", id="no name"
+        ),
+    ],
+)
+def test_what_cannot_be_put_is_an_error_that_says_what_to_do(obj: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        PocketServer([obj])
+
+
+def test_a_custom_kind_is_served_with_its_objects_in_whatever_order_they_come() -> None:
+    with PocketServer([WIDGET, definition("Widget", group="example.com")]) as pocket:
+        listed = client_of(pocket).get("/apis/example.com/v1/widgets")
+
+        assert listed.names == ["w"]
+        assert pocket.store.get("Widget", "w") == pocket.store.get("Widget.example.com", "w")
+
+
+def test_a_custom_kind_goes_with_its_definition() -> None:
+    with PocketServer([definition("Widget", group="example.com"), WIDGET]) as pocket:
+        pocket.store.delete("CustomResourceDefinition", "widgets.example.com")
+
+        assert client_of(pocket).get("/apis/example.com/v1/widgets").code == 404
+
+
+# -- subscribers ---------------------------------------------------------------------------------
+
+
+def test_a_subscriber_is_told_of_each_change_until_it_leaves() -> None:
+    store = PocketServer(WORLD.objects).store
+    told: list[tuple[bool, bool]] = []
+    leave = store.subscribe("Pod", lambda it: told.append((it.old is None, it.new is None)))
+
+    store.put(pod("c"))
+    store.merge("Pod", "c", {"metadata": {"labels": {"x": "y"}}})
+    store.delete("Pod", "c")
+    store.put(node("n2").node)
+    leave()
+    store.put(pod("d"))
+
+    assert told == [(True, False), (False, False), (False, True)]
+
+
+def test_a_controller_has_had_its_say_when_the_client_has_its_answer() -> None:
+    with PocketServer(WORLD.objects) as pocket:
+
+        def kubelet(change: Change) -> None:
+            if change.new and change.new["metadata"].get("deletionTimestamp"):
+                meta = change.new["metadata"]
+                pocket.store.delete("Pod", meta["name"], meta["namespace"])
+
+        pocket.store.subscribe("Pod", kubelet)
+        client = client_of(pocket)
+        reply = client.post(f"{DEFAULT_PODS}/a/eviction", eviction("a"))
+
+        assert reply.code == 201
+        assert client.get(f"{DEFAULT_PODS}/a").code == 404
+
+
+def test_subscribers_hear_of_changes_in_the_order_in_which_they_were_made() -> None:
+    store = PocketServer().store
+    heard: list[str] = []
+
+    def replies(change: Change) -> None:
+        if change.new and change.new["metadata"]["name"] == "first":
+            store.put(pod("second"))
+
+    def listens(change: Change) -> None:
+        if change.new:
+            heard.append(change.new["metadata"]["name"])
+
+    store.subscribe("Pod", replies)
+    store.subscribe("Pod", listens)
+    store.put(pod("first"))
+
+    assert heard == ["first", "second"]
+
+
+def test_many_threads_may_write_at_once() -> None:
+    store = PocketServer().store
+
+    def write(number: int) -> None:
+        for i in range(50):
+            store.put(pod(f"p-{number}-{i}"))
+
+    threads = [Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    versions = [it["metadata"]["resourceVersion"] for it in store.list("Pod")]
+    assert len(set(versions)) == 200
+
+
+# -- versions that are gone ----------------------------------------------------------------------
+
+
+def test_a_token_of_a_version_that_is_gone_offers_another() -> None:
+    with PocketServer([pod(f"p{i}") for i in range(5)]) as pocket:
+        client = client_of(pocket)
+        first = client.get(PODS, limit=2)
+        pocket.store.delete("Pod", "p3")
+        pocket.store.compact()
+
+        gone = client.get(PODS, limit=2, **{"continue": first.body["metadata"]["continue"]})
+        rest = client.get(PODS, **{"continue": gone.body["metadata"]["continue"]})
+
+    assert (gone.code, gone.reason) == (410, "Expired")
+    assert rest.names == ["p2", "p4"]
+
+
+def test_an_exact_version_that_is_gone_is_not_to_be_had() -> None:
+    with PocketServer([pod("a")]) as pocket:
+        version = pocket.store.version
+        pocket.store.put(pod("b"))
+        pocket.store.compact()
+        reply = client_of(pocket).get(PODS, resourceVersion=version, resourceVersionMatch="Exact")
+
+    assert (reply.code, reply.reason) == (410, "Expired")
+
+
+def test_a_watch_from_a_version_that_is_gone_is_told_so() -> None:
+    with PocketServer([pod("a")]) as pocket:
+        pocket.store.compact()
+        with client_of(pocket).watch(PODS, resourceVersion=1) as events:
+            (event,) = events
+
+    assert event.type == "ERROR"
+    assert (event.object["code"], event.object["reason"]) == (410, "Expired")
+    assert event.object["message"].startswith("too old resource version: 1 (")
+
+
+def test_an_open_watch_misses_nothing_though_the_past_is_forgotten() -> None:
+    with PocketServer([pod("a")]) as pocket, client_of(pocket).watch(PODS) as events:
+        next(events)
+        for i in range(20):
+            pocket.store.put(pod(f"later-{i}"))
+            pocket.store.compact()
+
+        assert [next(events).name for _ in range(20)] == [f"later-{i}" for i in range(20)]
+
+
+def test_a_bookmark_comes_when_it_is_asked_for() -> None:
+    with PocketServer([pod("a")]) as pocket:
+        with client_of(pocket).watch(PODS, allowWatchBookmarks="true") as events:
+            next(events)
+            pocket.store.put(node("n1").node)
+            pocket.store.bookmark()
+            event = next(events)
+
+        assert event.type == "BOOKMARK"
+        assert event.object["metadata"]["resourceVersion"] == str(pocket.store.version)
+
+
+def test_what_a_refused_request_changed_is_told_all_the_same() -> None:
+    """A budget is debited by an eviction that then turns out to mean another pod."""
+    labels = {"app": "web"}
+    world = cluster(
+        node("n1").holding(pod("a", labels=labels)), budget("web", allowed=2, labels=labels)
+    )
+    told: list[int] = []
+    with PocketServer(world.objects) as pocket:
+
+        def listens(change: Change) -> None:
+            if change.new:
+                told.append(change.new["status"]["disruptionsAllowed"])
+
+        pocket.store.subscribe("PodDisruptionBudget", listens)
+        body = eviction("a") | {"deleteOptions": {"preconditions": {"uid": "another"}}}
+        reply = client_of(pocket).post(f"{DEFAULT_PODS}/a/eviction", body)
+
+    assert reply.code == 409
+    assert told == [1]

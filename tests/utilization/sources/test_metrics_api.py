@@ -1,0 +1,179 @@
+"""The metrics API: one list for all nodes, one for all pods, and short peaks evened out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from resettle.kube.auth.access import Access
+from resettle.kube.transport.client import Client
+from resettle.model.measurements import METRICS_API, SMOOTHED, Measured, Readings, Used
+from resettle.model.resources import parse_quantity
+from resettle.testing import NOW, Ban, Fault, HandClock, PocketServer, node_metrics, pod_metrics
+from resettle.utilization.sources.metrics_api import MetricsApi, evened_out
+
+
+def looked(
+    server: PocketServer, *between: Callable[[], object], clock: HandClock | None = None
+) -> Measured:
+    """What is known after a look, and one more after each thing that happens."""
+
+    async def story() -> Measured:
+        async with Client(Access(server=server.url)) as client:
+            api = MetricsApi(client, clock or HandClock())
+            await api.look()
+            for happens in between:
+                await asyncio.to_thread(happens)
+                await api.look()
+            return await api.readings()
+
+    return asyncio.run(story())
+
+
+def cpu(readings: Readings) -> dict[str, int]:
+    """Thousandths of cpu by node."""
+    return {name: used.amounts["cpu"] // 10**6 for name, used in readings.nodes.items()}
+
+
+def test_all_nodes_come_with_one_list_and_all_pods_with_another() -> None:
+    world = [
+        node_metrics("n1", cpu="1500m", memory="2Gi"),
+        node_metrics("n2", cpu="123456789n", memory="3Gi"),
+        pod_metrics("a", cpu="100m", memory="10Mi"),
+    ]
+    with PocketServer(world) as server:
+        found = looked(server)
+        paths = [it.path for it in server.asked]
+
+    assert cpu(found[METRICS_API]) == {"n1": 1500, "n2": 123}
+    assert found[METRICS_API].nodes["n1"].at == NOW - timedelta(seconds=10)
+    assert found[METRICS_API].pods["default/a"].amounts == {
+        "cpu": parse_quantity("100m"),
+        "memory": parse_quantity("10Mi"),
+    }
+    assert paths == [f"/apis/metrics.k8s.io/v1beta1/{kind}" for kind in ("nodes", "pods")]
+
+
+def test_of_each_further_look_a_tenth_counts() -> None:
+    with PocketServer([node_metrics("n1", cpu="1")]) as server:
+        found = looked(
+            server,
+            lambda: server.store.put(node_metrics("n1", cpu="2", age="5s")),
+            lambda: server.store.put(node_metrics("n1", cpu="2", age="0s")),
+        )
+
+    assert cpu(found[METRICS_API]) == {"n1": 2000}
+    assert cpu(found[SMOOTHED]) == {"n1": 1190}
+    assert found[SMOOTHED].nodes["n1"].at == NOW
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "mixed"),
+    [
+        pytest.param("cpu", "1", "2", "1100m", id="nine parts old, one part new"),
+        pytest.param("cpu", "5m", "10m", "6m", id="half a thousandth goes up"),
+        pytest.param("cpu", "4m", "8m", "4m", id="less goes down"),
+        pytest.param("cpu", "100u", "11m", "2m", id="rounded up before they are mixed"),
+        pytest.param("memory", "1000", "2005", "1101", id="memory in whole bytes"),
+    ],
+)
+def test_figures_are_evened_out_as_the_peer_does(name: str, old: str, new: str, mixed: str) -> None:
+    before, now = (Used(NOW, {name: parse_quantity(text)}) for text in (old, new))
+
+    assert evened_out(before, now).amounts == {name: parse_quantity(mixed)}
+    assert evened_out(None, now) == now
+
+
+def test_a_look_that_fails_leaves_what_is_known_to_grow_old() -> None:
+    broken = Fault(status=500, path="/apis/metrics.k8s.io/v1beta1/nodes")
+    with PocketServer([node_metrics("n1", cpu="1")]) as server:
+        found = looked(server, lambda: server.faults.add(broken))
+
+    assert cpu(found[METRICS_API]) == {"n1": 1000}
+    assert found[METRICS_API].failure == ""
+
+
+def test_a_node_that_is_told_of_no_more_is_forgotten_in_the_end() -> None:
+    clock = HandClock()
+
+    def goes() -> None:
+        server.store.delete("NodeMetrics", "n1", "")
+
+    with PocketServer([node_metrics("n1", cpu="1"), node_metrics("n2", cpu="1")]) as server:
+        soon = looked(server, goes, clock=clock)
+        server.store.put(node_metrics("n1", cpu="1"))
+        late = looked(server, goes, lambda: clock.wind(timedelta(minutes=11)), clock=clock)
+
+    assert set(soon[METRICS_API].nodes) == {"n1", "n2"}
+    assert set(late[METRICS_API].nodes) == {"n2"}
+
+
+def failing(status: int) -> dict[str, Any]:
+    return {"faults": [Fault(status=status, times=9)]}
+
+
+def wrong(**usage: Any) -> dict[str, Any]:
+    return {**node_metrics("n2", cpu="1"), "usage": usage}
+
+
+def test_whoever_is_told_of_in_a_way_that_cannot_be_is_left_out_alone() -> None:
+    no_time = node_metrics("n3", cpu="1")
+    del no_time["timestamp"]
+    half = pod_metrics("half", cpu="1")
+    half["containers"].append({"name": "sidecar", "usage": {"cpu": "1"}})
+    empty = pod_metrics("empty", cpu="1")
+    empty["containers"] = []
+    world = [
+        node_metrics("n1", cpu="1"),
+        wrong(cpu="-1", memory="1"),
+        no_time,
+        half,
+        empty,
+        pod_metrics("whole", cpu="1"),
+    ]
+    with PocketServer(world) as server:
+        found = looked(server)[METRICS_API]
+
+    assert set(found.nodes) == {"n1"}
+    assert set(found.pods) == {"default/whole"}
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        pytest.param({}, "the metrics API knows no node", id="empty"),
+        pytest.param(
+            failing(404),
+            "does not serve metrics.k8s.io",
+            id="not served",
+        ),
+        pytest.param(
+            failing(503),
+            "answered 503 to a list of nodes",
+            id="not there now",
+        ),
+        pytest.param(
+            {"bans": [Ban(verb="list", group="metrics.k8s.io")]},
+            "may not list nodes of metrics.k8s.io",
+            id="not allowed",
+        ),
+    ],
+)
+def test_what_cannot_be_had_is_told(more: dict[str, Any], says: str) -> None:
+    with PocketServer(**more) as server:
+        found = looked(server)
+
+    assert says in found[METRICS_API].failure
+    assert found[SMOOTHED] == found[METRICS_API]
+
+
+def test_without_pods_nothing_is_known_of_nodes_either() -> None:
+    broken = Fault(status=500, path="/apis/metrics.k8s.io/v1beta1/pods")
+    with PocketServer([node_metrics("n1", cpu="1")], faults=[broken]) as server:
+        found = looked(server)
+
+    assert "answered 500 to a list of pods" in found[METRICS_API].failure

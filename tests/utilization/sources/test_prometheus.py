@@ -1,0 +1,365 @@
+"""Prometheus over a real socket: what it says, what it says instead, and what it is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import math
+import socket
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resettle.kube.auth.access import Access
+from resettle.kube.transport.client import Client
+from resettle.model.measurements import PROMETHEUS, Figure, Measured, Question, Readings
+from resettle.policy.document import AuthToken, MetricsProvider, Prometheus, SecretReference
+from resettle.testing import Ban, PocketServer
+from resettle.utilization.sources.poller import Meters
+from resettle.utilization.sources.prometheus import PrometheusServer
+from tests.kube.auth.fakes import Authority
+from tests.utilization.sources.fakes import ASKED_AT, Reply, Tell, seeing, truth, vector
+
+BUSY = Question(PROMETHEUS, "busy")
+SECRET = AuthToken(secret_reference=SecretReference(namespace="monitoring", name="token"))
+TWO = {"n1": 0.9, "n2": 0.1}
+
+
+@pytest.fixture
+def pocket() -> Iterator[PocketServer]:
+    with PocketServer() as server:
+        yield server
+
+
+def asked(
+    provider: Prometheus,
+    *between: Callable[[], object],
+    question: Question = BUSY,
+    cluster: str = "http://127.0.0.1:1",
+    **more: Any,
+) -> list[Readings]:
+    """What one and the same asker hears, at first and after each thing that happens."""
+
+    async def story() -> list[Readings]:
+        async with Client(Access(server=cluster)) as client:
+            options = {"environment": {}, "account": Path("/nowhere"), **more}
+            server = PrometheusServer(provider, client, **options)
+            found = [(await server.answers(frozenset({question})))[question]]
+            for happens in between:
+                await asyncio.to_thread(happens)
+                found.append((await server.answers(frozenset({question})))[question])
+            await server.close()
+            return found
+
+    return asyncio.run(story())
+
+
+def token_in(pocket: PocketServer, token: str, key: str = "prometheusAuthToken") -> None:
+    """Puts the token into the Secret that the policy names."""
+    encoded = base64.b64encode(token.encode()).decode()
+    pocket.store.put(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"namespace": "monitoring", "name": "token"},
+            "data": {key: encoded},
+        }
+    )
+
+
+# -- what it says ---------------------------------------------------------------------------------
+
+
+def test_a_number_for_each_node_and_when_it_was_measured() -> None:
+    with seeing(truth(TWO, at=ASKED_AT - 40)) as seer:
+        (heard,) = asked(Prometheus(url=seer.url))
+
+    measured = datetime.fromtimestamp(ASKED_AT - 40, UTC)
+    assert heard == Readings(figures=(Figure("n1", 0.9, measured), Figure("n2", 0.1, measured)))
+    assert sorted(seer.asked) == ["busy", "timestamp(busy)"]
+    assert seer.verbs == ["GET", "GET"]
+
+
+def test_whatever_it_says_of_a_node_is_kept_for_others_to_judge() -> None:
+    series: list[tuple[dict[str, str], str]] = [
+        ({"instance": "a"}, "NaN"),
+        ({"instance": "b"}, "+Inf"),
+        ({"instance": "c"}, "-0.1"),
+        ({"instance": "c"}, "0.2"),
+        ({"node": "d"}, "0.3"),
+    ]
+
+    def tell(query: str) -> Reply:
+        times = query.startswith("timestamp(")
+        return vector([(labels, ASKED_AT if times else said) for labels, said in series])
+
+    with seeing(tell) as seer:
+        (heard,) = asked(Prometheus(url=seer.url))
+
+    assert [it.node for it in heard.figures] == ["a", "b", "c", "c", ""]
+    assert math.isnan(heard.figures[0].number)
+    assert [it.number for it in heard.figures[1:]] == [math.inf, -0.1, 0.2, 0.3]
+
+
+def test_another_label_may_hold_the_name() -> None:
+    with seeing(truth(TWO, label="node")) as seer:
+        (heard,) = asked(Prometheus(url=seer.url), question=Question(PROMETHEUS, "busy", "node"))
+
+    assert [it.node for it in heard.figures] == ["n1", "n2"]
+
+
+def test_a_long_query_does_not_go_into_the_address() -> None:
+    query = " + ".join(["busy"] * 600)
+    with seeing(truth(TWO)) as seer:
+        (heard,) = asked(Prometheus(url=seer.url), question=Question(PROMETHEUS, query))
+
+    assert len(heard.figures) == 2
+    assert seer.verbs == ["POST", "POST"]
+    assert query in seer.asked
+
+
+def test_an_address_may_go_on_behind_the_host() -> None:
+    with seeing(truth(TWO)) as seer:
+        (heard,) = asked(Prometheus(url=f"{seer.url}/tenant/a/"))
+
+    assert len(heard.figures) == 2
+
+
+# -- what it says instead -------------------------------------------------------------------------
+
+
+def reply(status: int, document: object) -> Tell:
+    body = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return lambda query: (status, body)
+
+
+def result(kind: str, found: object) -> dict[str, Any]:
+    return {"status": "success", "data": {"resultType": kind, "result": found}}
+
+
+@pytest.mark.parametrize(
+    ("tell", "says"),
+    [
+        pytest.param(reply(401, b"no"), "it does not accept the token (401)", id="401"),
+        pytest.param(reply(403, b"go away"), "it does not let us ask (403): go away", id="403"),
+        pytest.param(reply(503, b"starting up"), "it answered 503: starting up", id="503"),
+        pytest.param(
+            reply(200, b"<!DOCTYPE html>\n<title>Sign in</title>"),
+            "is not an answer of Prometheus: <!DOCTYPE html> <title>Sign in</title>",
+            id="a page for people",
+        ),
+        pytest.param(reply(200, b""), "is not an answer of Prometheus: nothing", id="nothing"),
+        pytest.param(
+            reply(400, {"status": "error", "errorType": "bad_data", "error": "parse error"}),
+            "it answered 400: bad_data: parse error",
+            id="a query that it does not understand",
+        ),
+        pytest.param(
+            reply(200, result("scalar", [ASKED_AT, "0.3"])), "answered with a scalar", id="scalar"
+        ),
+        pytest.param(reply(200, result("matrix", [])), "answered with a matrix", id="matrix"),
+        pytest.param(reply(200, {"status": "success"}), "status `success`", id="no data"),
+        pytest.param(
+            reply(200, result("vector", [{"metric": {"instance": "a"}, "histogram": [1, {}]}])),
+            "answered with histograms",
+            id="histograms",
+        ),
+        pytest.param(
+            reply(200, result("vector", [{"metric": {}, "value": [1, "much"]}])),
+            "`much` in its answer is no number",
+            id="no number",
+        ),
+        pytest.param(
+            reply(200, result("vector", [{"metric": {"instance": 7}, "value": [1, "1"]}])),
+            "cannot be understood",
+            id="a label that is none",
+        ),
+        pytest.param(
+            reply(200, result("vector", [{"metric": {}, "value": [1, "1e300"]}])),
+            "is no time",
+            id="no time",
+        ),
+    ],
+)
+def test_anything_else_is_a_failure_that_says_what_it_is(tell: Tell, says: str) -> None:
+    with seeing(tell) as seer:
+        (heard,) = asked(Prometheus(url=seer.url))
+
+    assert heard.figures == ()
+    assert heard.failure.startswith(f"Prometheus at {seer.url}, asked for `busy`: ")
+    assert says in heard.failure
+
+
+def test_an_empty_answer_is_an_answer() -> None:
+    with seeing(lambda query: vector([])) as seer:
+        (heard,) = asked(Prometheus(url=seer.url))
+
+    assert heard == Readings()
+
+
+def test_one_that_is_down_is_told_and_found_again_once_it_is_back() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://localhost:{taken.getsockname()[1]}"
+    (heard,) = asked(Prometheus(url=url))
+
+    assert heard.failure == (
+        f"Prometheus at {url}, asked for `busy`: cannot be reached: Connection refused"
+    )
+
+
+def test_one_that_says_nothing_is_given_up_and_asked_again() -> None:
+    silent: Reply = (0, b"")
+    with seeing(lambda query: silent) as seer:
+
+        def speaks() -> None:
+            seer.tell = truth(TWO)
+
+        first, second = asked(Prometheus(url=seer.url), speaks, within=0.2)
+
+    assert first.failure.endswith("gave no answer: it does not answer in time")
+    assert len(second.figures) == 2
+
+
+def test_a_failing_question_leaves_the_others_alone() -> None:
+    def tell(query: str) -> Reply:
+        return (503, b"no") if "bad" in query else truth(TWO)(query)
+
+    async def story(url: str) -> dict[Question, Readings]:
+        async with Client(Access(server="http://127.0.0.1:1")) as client:
+            server = PrometheusServer(Prometheus(url=url), client, environment={})
+            both = frozenset({BUSY, Question(PROMETHEUS, "bad")})
+            try:
+                return await server.answers(both)
+            finally:
+                await server.close()
+
+    with seeing(tell) as seer:
+        heard = asyncio.run(story(seer.url))
+
+    assert [bool(it.failure) for it in heard.values()] == [True, False]
+
+
+# -- what it is shown -----------------------------------------------------------------------------
+
+
+def test_the_token_of_a_secret_is_read_anew_each_time(pocket: PocketServer) -> None:
+    token_in(pocket, "first\n")
+    with seeing(truth(TWO)) as seer:
+        heard = asked(
+            Prometheus(url=seer.url, auth_token=SECRET),
+            lambda: token_in(pocket, "second"),
+            lambda: pocket.store.delete("Secret", "token", "monitoring"),
+            lambda: token_in(pocket, "third", key="misspelt"),
+            lambda: token_in(pocket, "fourth"),
+            cluster=pocket.url,
+        )
+
+    assert [it.failure for it in heard] == [
+        "",
+        "",
+        f"no token for Prometheus at {seer.url}: the Secret monitoring/token, which should hold "
+        "the token, is not there",
+        f"no token for Prometheus at {seer.url}: the Secret monitoring/token has nothing under "
+        "`prometheusAuthToken`",
+        "",
+    ]
+    tokens = ["Bearer first", "Bearer second", "Bearer fourth"]
+    assert seer.shown == [token for token in tokens for _ in range(2)]
+
+
+def test_a_secret_that_may_not_be_read_is_told_with_the_rule_to_add(pocket: PocketServer) -> None:
+    token_in(pocket, "secret")
+    pocket.bans.append(Ban(verb="get", resource="secrets"))
+    (heard,) = asked(Prometheus(url="http://localhost:1", auth_token=SECRET), cluster=pocket.url)
+
+    assert "may not get secrets in namespace monitoring" in heard.failure
+
+
+def test_a_server_behind_its_own_authority_is_found_at_any_port(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ours")
+    tls = authority.guarding(authority.issued("server", "localhost"))
+    with seeing(truth(TWO), tls) as seer:
+        (trusted,) = asked(Prometheus(url=seer.url, ca_file=str(authority.certificate)))
+        (unknown,) = asked(Prometheus(url=seer.url))
+
+    assert len(trusted.figures) == 2
+    assert "its certificate is not trusted" in unknown.failure
+
+
+def test_in_a_pod_the_token_and_authority_of_its_account_are_used(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "cluster")
+    tls = authority.guarding(authority.issued("server", "localhost"))
+    account = tmp_path / "account"
+    account.mkdir()
+    (account / "token").write_text("of-the-account")
+    (account / "ca.crt").write_bytes(authority.certificate.read_bytes())
+    with seeing(truth(TWO), tls) as seer:
+        (heard,) = asked(Prometheus(url=seer.url), account=account)
+
+    assert len(heard.figures) == 2
+    assert seer.shown == ["Bearer of-the-account"] * 2
+
+
+def test_a_token_that_is_turned_down_is_read_again_from_its_file(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "cluster")
+    tls = authority.guarding(authority.issued("server", "localhost"))
+    file = tmp_path / "token"
+    file.write_text("old")
+
+    def tell(query: str) -> Reply:
+        if seer.shown[-1] == "Bearer new":
+            return truth(TWO)(query)
+        file.write_text("new")
+        return 401, b""
+
+    with seeing(tell, tls) as seer:
+        (heard,) = asked(
+            Prometheus(url=seer.url, ca_file=str(authority.certificate), token_file=str(file))
+        )
+
+    assert len(heard.figures) == 2
+
+
+def test_the_token_of_the_account_never_goes_over_plain_http(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("of-the-account")
+    with seeing(truth(TWO)) as seer:
+        (heard,) = asked(Prometheus(url=seer.url), account=tmp_path)
+
+    assert len(heard.figures) == 2
+    assert seer.shown == [None, None]
+
+
+def test_a_name_and_a_password_in_the_address_are_shown_and_never_told() -> None:
+    with seeing(reply(503, b"no")) as seer:
+        url = seer.url.replace("http://", "http://me:s%40fe@")
+        (heard,) = asked(Prometheus(url=url))
+
+    assert seer.shown == [f"Basic {base64.b64encode(b'me:s@fe').decode()}"] * 2
+    assert "s%40fe" not in heard.failure
+
+
+@pytest.mark.parametrize(
+    ("provider", "says"),
+    [
+        (
+            Prometheus(url="https://localhost:1", ca_file="/nowhere/ca.pem"),
+            "/nowhere/ca.pem holds no certificate: No such file or directory",
+        ),
+        (
+            Prometheus(url="https://localhost:1", token_file="/nowhere/token"),
+            "/nowhere/token cannot be read: No such file or directory",
+        ),
+    ],
+)
+def test_files_that_are_not_there_are_told(provider: Prometheus, says: str) -> None:
+    async def story() -> Measured:
+        async with Client(Access(server="http://127.0.0.1:1")) as client:
+            meters = Meters(client)
+            meters.serve([BUSY], [MetricsProvider(source=PROMETHEUS, prometheus=provider)])
+            return await meters.measured()
+
+    assert asyncio.run(story()) == {BUSY: Readings(failure=says)}

@@ -1,0 +1,201 @@
+"""The page of `simulate --report`: whole in one file, true to the story, harmless to open."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from datetime import timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from resettle.model.changes import Changes
+from resettle.simulate.events import Event
+from resettle.simulate.result import Story, told
+from resettle.testing import NOW, World, cluster, node, pod, spread
+from resettle.web.simulation_page import page
+from tests.simulate.harness import scripted
+
+VOID = {"meta", "input"}
+HOSTILE = "</script><script>alert(1)</script><b title=\"x\" onclick='y'>&amp;"
+WEB = {"app": "web"}
+BUSY = pod("busy", owner=None, cpu="3")
+
+
+class Outline(HTMLParser):
+    """What a page consists of; open elements have to be closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.counts: Counter[str] = Counter()
+        self.classes: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str]] = []
+        self.open: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.counts[tag] += 1
+        self.attributes += [(name, value or "") for name, value in attrs]
+        self.classes.update(
+            word for name, value in attrs if name == "class" for word in (value or "").split()
+        )
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.words.append(data)
+
+
+def outline(html: str) -> Outline:
+    parsed = Outline()
+    parsed.feed(html)
+    assert parsed.open == []
+    return parsed
+
+
+def lived(world: World, *, policy: str = "policy.yaml", says: str = "") -> Story:
+    event = [Event(cycle=2, says=says, changes=Changes(at=NOW))] if says else []
+    return told(
+        policy,
+        scripted({1: ["a", "b"], 2: ["a"], 3: ["a"]}),
+        world.snapshot(),
+        interval=timedelta(minutes=5),
+        cycles=5,
+        events=event,
+    )
+
+
+EVEN = [spread(labels=WEB)]
+WORLD = cluster(
+    node("n1", zone="x").holding(
+        pod("a", cpu="1", labels=WEB, spread=EVEN), pod("b", cpu="1", labels=WEB, spread=EVEN)
+    ),
+    node("n2", zone="y").holding(BUSY),
+)
+
+
+def test_the_page_holds_what_the_story_holds() -> None:
+    story = lived(WORLD, says="the wind turns")
+
+    found = outline(page([story]))
+
+    assert found.counts["h1"] == 1
+    assert found.classes["cell"] == 2 * (1 + 5)
+    assert found.classes["trouble"] == len({*story.troubles})
+    assert found.classes["flag"] == 1
+    assert found.classes["card"] == 6
+    text = " ".join(found.words)
+    for says in ("the wind turns", "Moves over time", "Ping-pong", "the script says so"):
+        assert says in text
+    assert str(story.ping_pong[0].times) in found.words
+
+
+def test_two_policies_stand_side_by_side() -> None:
+    one, other = lived(WORLD), lived(WORLD, policy="other.yaml")
+
+    found = outline(page([one, other]))
+
+    assert found.classes["cell"] == 2 * 2 * (1 + 5)
+    assert found.classes["two"] > 0
+    assert found.words.count("other.yaml") > 5
+
+
+@pytest.mark.parametrize("stories", [1, 2])
+def test_the_page_needs_nothing_but_itself(stories: int) -> None:
+    html = page([lived(WORLD, policy=f"{i}.yaml") for i in range(stories)])
+    found = outline(html)
+
+    assert {"link", "img", "iframe", "object", "embed"} & set(found.counts) == set()
+    assert [name for name, _ in found.attributes if name in ("src", "href", "action")] == []
+    assert re.findall(r"https?://|url\(|@import|//[a-z]", html) == []
+    assert "default-src 'none'" in html
+
+
+def test_no_name_gets_out_of_its_place() -> None:
+    named = cluster(
+        node(HOSTILE, zone="x").holding(pod("a", namespace=HOSTILE, owner=f"ReplicaSet/{HOSTILE}")),
+        node("n2", cordoned=True),
+    )
+    calm, wild = lived(WORLD, says="x"), lived(named, policy=HOSTILE, says=HOSTILE)
+
+    plain, found = outline(page([calm])), outline(page([wild]))
+
+    assert found.counts["script"] == plain.counts["script"] == 2
+    assert found.counts["b"] - found.classes["card"] == len({*wild.troubles})
+    assert not any(name.startswith("on") for name, _ in found.attributes)
+    assert any(HOSTILE in word for word in found.words)
+
+
+def test_many_nodes_are_cut_down_to_those_that_changed_most() -> None:
+    holding = [node(f"n{i:03d}").holding(pod(f"p{i}", cpu="1")) for i in range(130)]
+    story = told(
+        "policy.yaml",
+        scripted(),
+        cluster(*holding).snapshot(),
+        interval=timedelta(minutes=5),
+        cycles=1,
+    )
+
+    found = outline(page([story]))
+
+    assert found.classes["cell"] == 120 * 2
+    assert any("10 others are left out" in word for word in found.words)
+
+
+# -- in a browser ---------------------------------------------------------------------------------
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+HANDS = """<script>
+const cell = document.querySelector('.cell[data-r="0"][data-c="0"]');
+cell.dispatchEvent(new MouseEvent("click", {bubbles: true}));
+const box = document.querySelector("input[type=search]");
+box.value = "default/b";
+box.dispatchEvent(new Event("input"));
+document.title = "used";
+</script>"""
+
+
+def used(html: str, folder: Path) -> str | None:
+    """The page after a cell was clicked and a word typed; None where no browser is installed."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        return None
+    file = folder / "page.html"
+    file.write_text(html.replace("</body>", HANDS + "</body>"), encoding="utf-8")
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")
+    profile = f"--user-data-dir={folder / 'profile'}"
+    done = subprocess.run(
+        [browser, *flags, profile, "--dump-dom", file.as_uri()],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_pointing_tells_figures_and_typing_filters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    html = page([lived(WORLD)])
+
+    seen = used(html, tmp_path)
+
+    if seen is None:
+        with capsys.disabled():
+            print("\nno Chromium here: the script of the report is only checked for its hooks")
+        asked = set(re.findall(r'data-(?:figures|readout|rows|count)="([^"]+)"', html))
+        assert asked == {"loads-0", "told-0", "moves", "count"}
+        assert all(f'id="{name}"' in html for name in asked)
+        return
+    assert "<title>used</title>" in seen
+    assert "n2 at the start: 75% cpu, 0% memory, 1 pod<" in seen
+    assert "1 of 4 shown" in seen
+    assert len(re.findall(r"<tr [^>]*hidden", seen)) == 3
