@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from resettle.simulate.result import Load, Story
+from resettle.simulate.measures import Load
+from resettle.simulate.result import Story
 
 SHOWN = 10
 """Cycles in the picture, beside the start."""

@@ -21,7 +21,8 @@ from bench.run import DOCS, repeatable, setting
 from bench.steady import taken
 from resettle.framework import assembled, default_registry, load_policy
 from resettle.model import Snapshot
-from resettle.simulate.result import Story, broken, told
+from resettle.simulate.measures import broken
+from resettle.simulate.result import Story, told
 
 INTERVAL = timedelta(minutes=5)
 

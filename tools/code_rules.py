@@ -1,6 +1,6 @@
 """Checks the rules of CONTRIBUTING that a program can check, and prints figures about the tree.
 
-    python -m tools.code_rules              # every broken rule with its place; exit 1 if there is one
+    python -m tools.code_rules              # broken rules with their places; exit 1 if any
     python -m tools.code_rules --figures    # modules, lines, repeated names, words to avoid
 
 `EXCEPTIONS` is the one list of exceptions; each has its reason.

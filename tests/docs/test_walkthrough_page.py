@@ -1,4 +1,4 @@
-"""Every module that CONTRIBUTING and the walkthrough name exists, except those marked as planned."""
+"""Every module that CONTRIBUTING and the walkthrough name exists, but for planned ones."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from tests.e2e.cluster.old_pods import crowded, left_on_nodes, too_old
 from tests.e2e.cluster.workspace import Room, eventually
 from tests.e2e.processes.in_process_run import Inside

@@ -9,7 +9,7 @@ import pytest
 from resettle.errors import InputError
 from resettle.framework import Plugin, default_registry
 from resettle.framework.plugin import Deed
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.policy.args import Args
 from resettle.rbac.manifests import Names, manifest
 from resettle.rbac.permissions import Right, needed_by_any

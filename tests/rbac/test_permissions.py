@@ -13,7 +13,7 @@ from resettle.framework import Kind, Plugin, default_registry, load_policy
 from resettle.framework.descheduler import Descheduler, assembled
 from resettle.framework.profile import Instance, Profile
 from resettle.kube.auth.access import Access
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.policy.args import Args, ExtensionPoint
 from resettle.rbac.permissions import Right, Rule, needed, rules

@@ -13,7 +13,7 @@ from resettle.errors import Forbidden, InputError
 from resettle.framework import Args, Plugin
 from resettle.framework.mover import Ending, Hands, Options, Outcome
 from resettle.framework.plan import Move
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.testing import Ban, Fault, HandClock, PocketServer, budget, node, pod
 from tests.runtime.harness import INTERVAL, policy, running
 

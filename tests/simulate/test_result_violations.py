@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resettle.simulate.result import troubles
+from resettle.simulate.measures import troubles
 from resettle.testing import World, cluster, node, pod, spread
 
 WEB = {"app": "web"}

@@ -18,7 +18,7 @@ from resettle.errors import Forbidden, InputError
 from resettle.framework import Plugin
 from resettle.kube.auth.access import Access
 from resettle.kube.auth.kubeconfig import read_kubeconfig
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.log import Log
 from resettle.runtime.status import Role, Status
 from resettle.telemetry import Endpoint, EndpointSettings, build_run_metrics

@@ -14,9 +14,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from resettle.errors import PolicyError
-from resettle.policy.yaml.source import Place, Source
-
-KeyPath = tuple[str | int, ...]
+from resettle.policy.yaml.source import KeyPath, Place, Source
 
 
 class Problem(Struct, frozen=True, kw_only=True):

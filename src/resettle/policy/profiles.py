@@ -26,9 +26,9 @@ from resettle.policy.args import (
     KnownPlugins,
 )
 from resettle.policy.document import PluginSet, Profile, ProfileDocument
-from resettle.policy.problems import KeyPath, Problem, Report, did_you_mean, nearest
+from resettle.policy.problems import Problem, Report, did_you_mean, nearest
 from resettle.policy.yaml.messages import Hints, listed
-from resettle.policy.yaml.source import Source
+from resettle.policy.yaml.source import KeyPath, Source
 from resettle.policy.yaml.typed_walk import BAD, Walker, is_null, shape_of
 
 _ENVELOPE = ("apiVersion", "kind")

@@ -18,8 +18,9 @@ from resettle.policy.document import (
     Prometheus,
     SoftTaints,
 )
-from resettle.policy.problems import KeyPath, Report, did_you_mean
+from resettle.policy.problems import Report, did_you_mean
 from resettle.policy.versions.upstream_differences import PERCENT_OF_NODES, PERCENT_OF_PODS
+from resettle.policy.yaml.source import KeyPath
 
 _WEB_ADDRESS = re.compile(
     r"https?://"

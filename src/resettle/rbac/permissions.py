@@ -12,7 +12,7 @@ from msgspec import Struct
 from resettle.errors import InputError
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.plugin import Plugin
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.model.kinds import ALWAYS_READ, KINDS, Kind
 from resettle.model.measurements import KUBERNETES_METRICS, PROMETHEUS
 from resettle.policy.args import Args

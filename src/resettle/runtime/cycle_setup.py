@@ -20,7 +20,7 @@ from resettle.framework.mover import Hands, Mover, Outcome
 from resettle.framework.plan import Move
 from resettle.framework.profile import Profile
 from resettle.framework.tracing import NO_SPANS, Spans
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.watch.cache import Cache
 from resettle.model.kinds import Kind
 from resettle.runtime.policy_file import LoadedPolicy

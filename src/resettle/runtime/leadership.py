@@ -12,7 +12,8 @@ from typing import Any
 
 from resettle.clock import Clock
 from resettle.errors import NotNow
-from resettle.kube.leader_election.election import Lease, LeaseSettings
+from resettle.kube.leader_election.election import Lease
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.runtime.status import Role

@@ -31,7 +31,7 @@ from resettle.clock import Clock
 from resettle.errors import ClusterError, ResettleError
 from resettle.framework.plugin import Plugin
 from resettle.kube.auth.access import Access
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.kube.transport.pacing import RateLimiter
 from resettle.log import Log

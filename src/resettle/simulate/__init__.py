@@ -4,5 +4,6 @@
 `events` changes the cluster between cycles, `result` sums up. It decides nothing itself: plans come
 from `framework`. Start with `simulation`. `cli`, `web`, `controllers` and `testing` import it.
 
-Import from outside: `events`, `load_model`, `ping_pong`, `result`, `scheduler`, `simulation`.
+Import from outside: `events`, `load_model`, `measures`, `ping_pong`, `result`, `scheduler`,
+`simulation`.
 """

@@ -31,8 +31,8 @@ from resettle.model.objects import Budget, Node
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.simulate.load_model import NONE_KNOWN, Use, Wants
+from resettle.simulate.measures import Load, loads, troubles
 from resettle.simulate.ping_pong import PingPong, Trails
-from resettle.simulate.result import Load, loads, troubles
 from resettle.simulate.scheduler import Placed, placed, reborn, replaced, tied_to_node, waiting_in
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from resettle.simulate.result import Chapter, Load, Story
+from resettle.simulate.measures import Load
+from resettle.simulate.result import Chapter, Story
 from resettle.text import shortened
 from resettle.web.html import tag, text
 

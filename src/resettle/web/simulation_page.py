@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from resettle.simulate.result import Story, became, broken, fullest, opening, settling
+from resettle.simulate.measures import broken
+from resettle.simulate.result import Story, became, fullest, opening, settling
 from resettle.web.charts import (
     HALF,
     WIDTH,

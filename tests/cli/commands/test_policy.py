@@ -195,7 +195,10 @@ def test_asking_wrongly_exits_with_two(
 
 
 def test_help_imports_nothing_third_party() -> None:
-    program = "import sys, resettle.cli.commands.policy; print(sorted({'msgspec', 'yaml'} & set(sys.modules)))"
+    program = (
+        "import sys, resettle.cli.commands.policy; "
+        "print(sorted({'msgspec', 'yaml'} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
     assert done.stdout.strip() == b"[]"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from resettle.cli.commands.descheduler import IDLE, warn_of_idle_flags
 from resettle.cli.commands.run import settings_of
+from resettle.cli.flags.upstream import IDLE, warn_of_idle_flags
 from resettle.cli.main import parser
 from resettle.errors import InputError
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.log import Log
 from resettle.runtime import RunSettings
 from tests.cli.harness import LIFETIME, resettle, write

@@ -14,7 +14,7 @@ from resettle.cli.main import parser
 from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.controllers.soft_taints.runner import TaintSettings
 from resettle.errors import InputError
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.testing import PocketServer
 from tests.cli.harness import RESETTLE, Done, resettle, surroundings
 from tests.controllers.soft_taints.harness import SOFT, full, policy

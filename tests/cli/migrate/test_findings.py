@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from resettle.cli.migrate.findings import HEADINGS, Sort
+from resettle.cli.migrate.findings import HEADINGS
+from resettle.cli.migrate.inventory import Sort
 from resettle.framework import default_registry
 from resettle.policy.load import load_policy
 from resettle.policy.versions.upgrade import differences

@@ -11,7 +11,7 @@ import pytest
 
 from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.errors import Forbidden, PolicyError
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.telemetry.routes import ALIVE, READY, run_checks
 from resettle.testing import Ban, Fault, PocketServer
 from tests.controllers.soft_taints.harness import INTERVAL, KEY, MARK, SOFT, full, policy, tainting

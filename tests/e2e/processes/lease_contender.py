@@ -15,7 +15,8 @@ import time
 
 from resettle.clock import SYSTEM
 from resettle.kube.auth.kubeconfig import read_kubeconfig
-from resettle.kube.leader_election.election import Lease, LeaseSettings
+from resettle.kube.leader_election.election import Lease
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.log import Log
 

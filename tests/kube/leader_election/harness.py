@@ -14,7 +14,8 @@ from typing import Any
 
 from resettle.errors import AnswerLost
 from resettle.kube.auth.access import Access
-from resettle.kube.leader_election.election import Lease, LeaseSettings
+from resettle.kube.leader_election.election import Lease
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
 from resettle.testing import HandClock, PocketServer

@@ -8,7 +8,8 @@ import pytest
 
 from resettle.errors import ClusterError, Forbidden, Unauthorized
 from resettle.kube.auth.access import Access
-from resettle.kube.leader_election.election import Lease, LeaseSettings
+from resettle.kube.leader_election.election import Lease
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.log import QUIET
 from resettle.testing import Ban, Fault, HandClock, PocketServer

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from resettle.errors import InputError
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 
 
 def test_the_defaults_are_those_of_the_field() -> None:

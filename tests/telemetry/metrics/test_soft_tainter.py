@@ -13,7 +13,7 @@ from resettle.clock import SYSTEM
 from resettle.controllers.soft_taints.apply import TRIES, WriteResult
 from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.kube.auth.access import Access
-from resettle.kube.leader_election.election import LeaseSettings
+from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.log import Log
 from resettle.telemetry import Endpoint, EndpointSettings, build_soft_tainter_metrics
 from resettle.telemetry.metrics.catalogue import SHARED, SOFT_TAINTER_CATALOGUE

@@ -27,7 +27,8 @@ from resettle.testing.controllers import (
     seen,
     stateful_set,
 )
-from resettle.testing.controllers.loop import KINDS, ROUNDS, Sight
+from resettle.testing.controllers.loop import ROUNDS
+from resettle.testing.controllers.observed import KINDS, Sight
 from resettle.testing.controllers.writes import Merge, Write
 from tests.testing.controllers.harness import Living
 

@@ -4,5 +4,5 @@ A module has `register(commands)`, which declares the parser, and the function t
 commands share is in `cli.flags`, `cli.inputs` and `cli.text`. Start with `plan`. `cli.main` and
 `cli.demo` import it.
 
-Import from outside: `descheduler`, `policy`, `run`.
+Import from outside: `policy`, `run`.
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from resettle.framework.plugin import Plugin
-    from resettle.kube.leader_election.election import LeaseSettings
+    from resettle.kube.leader_election.lease import LeaseSettings
     from resettle.policy.document import Policy
     from resettle.rbac.permissions import Right, Rule
     from resettle.rbac.reviews import Review
@@ -117,7 +117,7 @@ def _of_policy(arguments: argparse.Namespace, policy: Policy | None) -> Sequence
     """What the policy takes; what any policy can take if none is named."""
     from resettle.framework.descheduler import assembled
     from resettle.framework.registry import default_registry
-    from resettle.kube.leader_election.election import LeaseSettings
+    from resettle.kube.leader_election.lease import LeaseSettings
     from resettle.rbac.permissions import needed, needed_by_any
 
     plugins = default_registry()

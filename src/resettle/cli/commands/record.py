@@ -108,7 +108,7 @@ def run_find(arguments: argparse.Namespace) -> int:
     from resettle.cli.inputs.recorded import opened
     from resettle.cli.text.record import finding_document, found
     from resettle.framework.registry import default_registry
-    from resettle.record.reader import Search
+    from resettle.record.replay import Search
     from resettle.text import counted
 
     gc.disable()

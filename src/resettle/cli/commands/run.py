@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from resettle.cli.commands.descheduler import add_idle_flags, warn_of_idle_flags
 from resettle.cli.daemon import SIGNALS, run_component, with_log
 from resettle.cli.flags import daemon
 from resettle.cli.flags.common import (
@@ -28,6 +27,7 @@ from resettle.cli.flags.common import (
 )
 from resettle.cli.flags.daemon import DESCHEDULER, add_lease, lease_of
 from resettle.cli.flags.record import add_recording
+from resettle.cli.flags.upstream import add_idle_flags, warn_of_idle_flags
 from resettle.errors import InputError
 from resettle.files import STDIN
 

@@ -30,8 +30,8 @@ from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.model.pod import Pod
 from resettle.model.semantics import IMPROVED
 from resettle.model.snapshot import Snapshot
+from resettle.simulate.measures import loads, troubles
 from resettle.simulate.ping_pong import PingPong, Trails
-from resettle.simulate.result import loads, troubles
 from resettle.simulate.scheduler import Placed, waiting_in
 from resettle.simulate.simulation import Cycle, Landing
 from resettle.testing.api_server import HandClock, PocketServer, Store

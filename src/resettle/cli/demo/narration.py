@@ -16,7 +16,8 @@ from resettle.cli.text.plan import Paint, bar
 from resettle.cli.text.terminal import aligned, padded
 from resettle.framework.codes import REASONS
 from resettle.framework.plan import Move, Plan
-from resettle.simulate.result import Chapter, Load, Story, loads, settled_after, troubles
+from resettle.simulate.measures import Load, loads, troubles
+from resettle.simulate.result import Chapter, Story, settled_after
 from resettle.simulate.scheduler import Waits, why_they_wait
 from resettle.text import counted, shortened
 

@@ -4,5 +4,5 @@
 endpoint, traces), `record` those of the record. Start with `common`. `cli.commands` and
 `cli.inputs` import it.
 
-Import from outside: `common`, `daemon`, `record`.
+Import from outside: `common`, `daemon`, `record`, `upstream`.
 """

@@ -17,7 +17,7 @@ from resettle.cli.flags.common import add_switch, seconds
 from resettle.errors import InputError
 
 if TYPE_CHECKING:
-    from resettle.kube.leader_election.election import LeaseSettings
+    from resettle.kube.leader_election.lease import LeaseSettings
 
 if TYPE_CHECKING:
     from resettle.https import Tls
@@ -73,7 +73,7 @@ def lease_of(arguments: argparse.Namespace, pointless: str) -> LeaseSettings | N
 
     `pointless` is how to mend a command line by which there is nothing to lead.
     """
-    from resettle.kube.leader_election.election import LeaseSettings
+    from resettle.kube.leader_election.lease import LeaseSettings
 
     if not arguments.leader_elect:
         return None

@@ -26,8 +26,9 @@ from resettle.model.changes import Change, Changes
 from resettle.model.kinds import ALWAYS_READ, KINDS, Kind
 from resettle.model.snapshot import Snapshot
 from resettle.policy.args import Duration, parse_duration
-from resettle.policy.problems import KeyPath, Report, did_you_mean, nearest, policy_error
+from resettle.policy.problems import Report, did_you_mean, nearest, policy_error
 from resettle.policy.yaml.parse import UnreadableError, read_source
+from resettle.policy.yaml.source import KeyPath
 from resettle.policy.yaml.typed_walk import Walker, shape_of
 from resettle.simulate.events import Event, owner_pods
 from resettle.times import parse_time

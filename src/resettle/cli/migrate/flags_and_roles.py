@@ -10,10 +10,9 @@ from typing import Any, NoReturn
 
 from yaml import Node
 
-from resettle.cli.commands.descheduler import IDLE
 from resettle.cli.commands.run import add_flags, settings_of
-from resettle.cli.migrate.findings import Finding, Sort
-from resettle.cli.migrate.inventory import Sheet
+from resettle.cli.flags.upstream import IDLE
+from resettle.cli.migrate.inventory import Finding, Sheet, Sort
 from resettle.cli.parser import Parser, is_flag
 from resettle.errors import InputError
 from resettle.framework.descheduler import assembled

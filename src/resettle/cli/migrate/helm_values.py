@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from yaml import MappingNode, Node, ScalarNode
 
-from resettle.cli.migrate.findings import Finding, Sort
-from resettle.cli.migrate.inventory import Values, WrittenPolicy, pairs
+from resettle.cli.migrate.inventory import Finding, Sort, Values, WrittenPolicy, pairs
 from resettle.policy.document import KIND, V1ALPHA1, V1ALPHA2
 from resettle.policy.problems import did_you_mean
 from resettle.policy.yaml.parse import as_node

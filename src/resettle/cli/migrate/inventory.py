@@ -14,17 +14,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple
 
-from msgspec import structs
+from msgspec import Struct, structs
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from resettle.cli.migrate.findings import Finding, Sort
 from resettle.errors import InputError
 from resettle.policy.document import KIND
-from resettle.policy.problems import KeyPath, Located
+from resettle.policy.problems import Located
 from resettle.policy.yaml.parse import UnreadableError, is_blank, read_documents
-from resettle.policy.yaml.source import Source, child, entries, place_of
+from resettle.policy.yaml.source import KeyPath, Source, child, entries, place_of
 from resettle.policy.yaml.typed_walk import plain_value
 
 
@@ -275,3 +276,43 @@ def _word(node: Node | None) -> str:
 def _name(root: MappingNode) -> str:
     found = (_word(Source("", root).find(("metadata", key))) for key in ("namespace", "name"))
     return "/".join(filter(None, found)) or "without a name"
+
+
+class Sort(StrEnum):
+    """What kind of thing it is, in the order in which they are told."""
+
+    SWAP = "swap"
+    """The one line that makes it resettle."""
+    CHANGE = "change"
+    """Has to be written otherwise, or resettle cannot start or would not do the same."""
+    MISTAKE = "mistake"
+    """Does not do what it seems to, and the peer keeps quiet about it."""
+    IDLE = "idle"
+    """Means nothing here, and may stay."""
+    STAYS = "stays"
+    """Means the same here."""
+    BETTER = "better"
+    """Would be decided otherwise by `apiVersion: resettle/v1`."""
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing to know, where it stands, and what to do about it."""
+
+    sort: Sort
+    file: str
+    line: int = 0
+    """Counted from one; 0 where it stands on no line of its own."""
+    column: int = 0
+    about: str = ""
+    says: str
+    fix: str = ""
+
+    @property
+    def place(self) -> str:
+        """The place as editors jump to it."""
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+    @property
+    def sentence(self) -> str:
+        """What is so, and what to do."""
+        return f"{self.says}; {self.fix}" if self.fix else self.says

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from resettle.cli.migrate.findings import Finding, Sort
-from resettle.cli.migrate.inventory import WrittenPolicy
+from resettle.cli.migrate.inventory import Finding, Sort, WrittenPolicy
 from resettle.errors import PolicyError
 from resettle.policy.args import GUARD, STRATEGY_POINTS, KnownPlugins
 from resettle.policy.document import V1ALPHA1, Profile

@@ -4,5 +4,5 @@ One module for each kind of answer; `terminal` aligns and wraps. Sentences come 
 answer, never from taking other sentences apart. Start with `plan`. `cli.commands` imports it.
 
 Import from outside: `explain_cycle`, `explain_node`, `explain_pod`, `plan`, `record`, `simulation`,
-`simulation_compare`, `simulation_json`, `terminal`.
+`simulation_json`, `terminal`.
 """

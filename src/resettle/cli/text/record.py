@@ -9,7 +9,8 @@ from typing import Any
 from resettle.cli.inputs.recorded import became
 from resettle.cli.text.terminal import aligned
 from resettle.record.entry import RecordedMove
-from resettle.record.reader import Finding, Recorded
+from resettle.record.reader import Recorded
+from resettle.record.replay import Finding
 from resettle.text import counted
 
 

@@ -15,7 +15,8 @@ from resettle.cli.text.plan import Paint, bar
 from resettle.cli.text.simulation_compare import compared, side_by_side, when
 from resettle.cli.text.terminal import Row, aligned, padded, rows, widest
 from resettle.model.constraints import Taint
-from resettle.simulate.result import PENDING, Chapter, Load, Story, fullest, opening, settling
+from resettle.simulate.measures import PENDING, Load
+from resettle.simulate.result import Chapter, Story, fullest, opening, settling
 from resettle.simulate.simulation import Cycle, Landing
 from resettle.text import counted, shortened
 

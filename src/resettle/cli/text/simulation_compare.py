@@ -7,7 +7,8 @@ from itertools import zip_longest
 
 from resettle.cli.text.plan import Paint
 from resettle.cli.text.terminal import aligned
-from resettle.simulate.result import Chapter, Story, broken, fullest
+from resettle.simulate.measures import broken
+from resettle.simulate.result import Chapter, Story, fullest
 from resettle.text import shortened
 
 NAME_ROOM = 24

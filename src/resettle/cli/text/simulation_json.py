@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from resettle.simulate.measures import Load
 from resettle.simulate.ping_pong import Rally
-from resettle.simulate.result import Chapter, Load, Story, became
+from resettle.simulate.result import Chapter, Story, became
 from resettle.simulate.scheduler import workload
 from resettle.simulate.simulation import Landing
 

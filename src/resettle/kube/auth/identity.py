@@ -17,14 +17,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from resettle.clock import SYSTEM, Clock
 from resettle.errors import InputError
 from resettle.kube.auth.access import Access, Credentials, Fixed, Headers, TokenFile, clean_token
 from resettle.kube.auth.exec_plugin import VERSIONS, Command, ExecPlugin
-from resettle.kube.auth.kubeconfig import Entry
 from resettle.kube.auth.tls import end_of, present, trusting
+
+if TYPE_CHECKING:
+    from resettle.kube.auth.kubeconfig import Entry
 
 _UNKNOWN_WAYS = ("auth-provider", "username", "password")
 _EXTENSION = "client.authentication.k8s.io/exec"

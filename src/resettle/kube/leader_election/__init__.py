@@ -3,5 +3,5 @@
 `election` acquires, renews and releases, `lease` reads and writes the object. What a component does
 with its leadership is in `runtime.leadership`. Start with `election`.
 
-Import from outside: `election`.
+Import from outside: `election`, `lease`.
 """

@@ -22,7 +22,8 @@ from resettle.policy.args import (
     Unsigned,
 )
 from resettle.policy.document import KIND, V1ALPHA2, Document
-from resettle.policy.problems import KeyPath, Report, did_you_mean
+from resettle.policy.problems import Report, did_you_mean
+from resettle.policy.yaml.source import KeyPath
 from resettle.policy.yaml.typed_walk import shape_of
 
 

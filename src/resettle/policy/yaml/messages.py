@@ -14,8 +14,8 @@ from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from resettle.policy.args import KnownPlugins
 from resettle.policy.document import OURS, is_ours
-from resettle.policy.problems import KeyPath, dotted
-from resettle.policy.yaml.source import as_number, bare_meaning, meaning, quoted
+from resettle.policy.problems import dotted
+from resettle.policy.yaml.source import KeyPath, as_number, bare_meaning, meaning, quoted
 
 _LONGEST_QUOTE = 60
 _MOST = 2**63

@@ -19,8 +19,8 @@ from typing import Any
 import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from resettle.policy.problems import KeyPath, Located, Report
-from resettle.policy.yaml.source import PLAIN, Source, is_merge, place_of
+from resettle.policy.problems import Located, Report
+from resettle.policy.yaml.source import PLAIN, KeyPath, Source, is_merge, place_of
 
 _DEEPEST = 100
 _LARGEST = 1_000_000

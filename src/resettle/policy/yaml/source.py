@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from resettle.policy.problems import KeyPath
-
 Scalar = None | bool | int | float | str
 
 PLAIN = "tag:resettle,plain"
@@ -222,3 +220,6 @@ def _shallow(donor: MappingNode) -> Iterator[tuple[ScalarNode, Node]]:
                 waiting += _donors(value)
             elif isinstance(key, ScalarNode):
                 yield key, value
+
+
+KeyPath = tuple[str | int, ...]

@@ -16,7 +16,7 @@ from msgspec import Struct, inspect
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from resettle.policy.document import CONVERT, OURS, is_ours
-from resettle.policy.problems import KeyPath, Report, did_you_mean, nearest
+from resettle.policy.problems import Report, did_you_mean, nearest
 from resettle.policy.yaml.messages import (
     Hints,
     contrast,
@@ -28,7 +28,15 @@ from resettle.policy.yaml.messages import (
     range_fix,
     way_home,
 )
-from resettle.policy.yaml.source import KNOWN_TAGS, Entry, entries, is_merge, meaning, place_of
+from resettle.policy.yaml.source import (
+    KNOWN_TAGS,
+    Entry,
+    KeyPath,
+    entries,
+    is_merge,
+    meaning,
+    place_of,
+)
 
 BAD = object()
 """What the walker returns for a value that was reported and is to be left out."""

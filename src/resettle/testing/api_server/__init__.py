@@ -13,7 +13,7 @@ from resettle.testing.api_server.clock import HandClock
 from resettle.testing.api_server.discovery import Ban
 from resettle.testing.api_server.faults import Fault, Faults
 from resettle.testing.api_server.http import Asked
-from resettle.testing.api_server.objects.kinds import definition
+from resettle.testing.api_server.objects.custom_kinds import definition
 from resettle.testing.api_server.server import PocketServer
 from resettle.testing.api_server.storage.store import Change, Store
 

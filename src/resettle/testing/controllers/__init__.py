@@ -16,7 +16,8 @@ from resettle.testing.controllers.builders import (
     stateful_set,
 )
 from resettle.testing.controllers.kubelet import CRASHES_EVERY, SILENT, TAKES, Pace
-from resettle.testing.controllers.loop import Life, Restless, Sight, seen
+from resettle.testing.controllers.loop import Life, Restless
+from resettle.testing.controllers.observed import Sight, seen
 
 __all__ = [
     "CRASHES_EVERY",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from resettle.model.constraints import NO_EXECUTE
 from resettle.testing.builders import Object
-from resettle.testing.controllers.loop import Sight
+from resettle.testing.controllers.observed import Sight
 from resettle.testing.controllers.scheduler import Models
 from resettle.testing.controllers.writes import (
     Later,

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from resettle.model.selectors import LabelSelector
 from resettle.testing.builders import Object
-from resettle.testing.controllers.loop import Sight, controller_of
+from resettle.testing.controllers.observed import Sight, controller_of
 from resettle.testing.controllers.replicas import portion
 from resettle.testing.controllers.writes import (
     Later,

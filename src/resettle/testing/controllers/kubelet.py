@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from resettle.testing.builders import Object
-from resettle.testing.controllers.loop import Sight, key_of
+from resettle.testing.controllers.observed import Sight, key_of
 from resettle.testing.controllers.writes import (
     Gone,
     Later,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from resettle.testing.builders import Object
-from resettle.testing.controllers.loop import Sight, key_of
+from resettle.testing.controllers.observed import Sight, key_of
 from resettle.testing.controllers.writes import (
     Gone,
     Later,

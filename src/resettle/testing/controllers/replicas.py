@@ -19,7 +19,7 @@ from math import ceil
 from typing import Any
 
 from resettle.testing.builders import Object, merged
-from resettle.testing.controllers.loop import Sight
+from resettle.testing.controllers.observed import Sight
 from resettle.testing.controllers.writes import (
     Later,
     Put,

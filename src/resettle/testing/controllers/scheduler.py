@@ -20,7 +20,7 @@ from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.placement.projection import Outlook
 from resettle.testing.builders import Object
-from resettle.testing.controllers.loop import Sight, key_of
+from resettle.testing.controllers.observed import Sight, key_of
 from resettle.testing.controllers.writes import Later, Write, active, change, status_of, told_as
 
 

@@ -22,7 +22,7 @@ from resettle.errors import InputError
 from resettle.policy.args import parse_duration
 from resettle.testing.api_server.storage.store import Store
 from resettle.testing.builders import Object, merged
-from resettle.testing.controllers.loop import Sight
+from resettle.testing.controllers.observed import Sight
 
 
 def told_as(instant: datetime, seconds: float = 0) -> str:

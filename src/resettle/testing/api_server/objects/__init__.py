@@ -4,6 +4,6 @@
 what is accepted, `create_update`, `delete`, `patches` and `subresources` are the verbs, `protobuf`
 decodes Kubernetes' binary form. Nothing here knows HTTP. Start with `create_update`.
 
-Import from outside: `create_update`, `defaults`, `delete`, `kinds`, `patches`, `protobuf`,
-`schemas`, `subresources`.
+Import from outside: `create_update`, `custom_kinds`, `defaults`, `delete`, `kinds`, `patches`,
+`protobuf`, `schemas`, `subresources`.
 """

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from resettle.testing.api_server.objects.custom_kinds import registered, sound
 from resettle.testing.api_server.objects.defaults import completed, filled, suffix_for
 from resettle.testing.api_server.objects.delete import finished
-from resettle.testing.api_server.objects.kinds import Resource, registered, sound
+from resettle.testing.api_server.objects.kinds import Resource
 from resettle.testing.api_server.objects.schemas import shaped
 from resettle.testing.api_server.status import (
     already_exists,

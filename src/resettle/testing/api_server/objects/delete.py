@@ -12,7 +12,8 @@ from datetime import timedelta
 import msgspec
 from msgspec import Struct
 
-from resettle.testing.api_server.objects.kinds import Resource, withdrawn
+from resettle.testing.api_server.objects.custom_kinds import withdrawn
+from resettle.testing.api_server.objects.kinds import Resource
 from resettle.testing.api_server.status import bad_options, bad_request, conflict
 from resettle.testing.api_server.storage.revisions import Entry, Ledger
 from resettle.testing.builders import Object

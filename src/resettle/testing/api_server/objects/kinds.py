@@ -14,9 +14,6 @@ from typing import Any
 from msgspec import Struct
 
 from resettle.errors import InputError
-from resettle.testing.api_server.status import invalid
-from resettle.testing.api_server.storage.revisions import Entry, Ledger
-from resettle.testing.builders import Object
 
 READ = ("get", "list")
 ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -211,64 +208,3 @@ class Catalogue:
                 f"nothing here serves the kind `{kind}`; put its CustomResourceDefinition first"
             )
         return found[0]
-
-
-def sound(resource: Resource, obj: Object) -> None:
-    """Refuses a definition from which no resource can be made."""
-    if resource.kind != "CustomResourceDefinition":
-        return
-    try:
-        list(defined_by(obj))
-    except (KeyError, TypeError, AttributeError) as error:
-        says = f"Invalid value: {error} is missing or of the wrong shape"
-        raise invalid(resource, obj["metadata"].get("name", ""), [("spec", says)]) from None
-
-
-def registered(ledger: Ledger, resource: Resource, entry: Entry) -> None:
-    """Serves what a definition defines; other objects define nothing."""
-    if resource.kind != "CustomResourceDefinition":
-        return
-    spec = entry.object["spec"]
-    ledger.catalogue.drop(spec["group"], spec["names"]["plural"])
-    ledger.catalogue.add(defined_by(entry.object))
-
-
-def withdrawn(ledger: Ledger, resource: Resource, entry: Entry) -> None:
-    """Ends what a definition defined, its objects too."""
-    if resource.kind != "CustomResourceDefinition":
-        return
-    spec = entry.object["spec"]
-    for it in defined_by(entry.object):
-        for each in ledger.entries(it):
-            ledger.remove(it, each)
-    ledger.catalogue.drop(spec["group"], spec["names"]["plural"])
-
-
-def definition(
-    kind: str,
-    *,
-    group: str,
-    version: str = "v1",
-    plural: str = "",
-    namespaced: bool = True,
-    status: bool = True,
-) -> Object:
-    """A CustomResourceDefinition that takes objects of any shape."""
-    plural = plural or f"{kind.lower()}s"
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served: Object = {"name": version, "served": True, "storage": True}
-    served["schema"] = {"openAPIV3Schema": anything}
-    if status:
-        served["subresources"] = {"status": {}}
-    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "names": names,
-            "scope": "Namespaced" if namespaced else "Cluster",
-            "versions": [served],
-        },
-    }

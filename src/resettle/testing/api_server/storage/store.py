@@ -18,8 +18,9 @@ import msgspec
 
 from resettle.errors import InputError
 from resettle.model.selectors import parse_selector
+from resettle.testing.api_server.objects.custom_kinds import registered, withdrawn
 from resettle.testing.api_server.objects.defaults import completed
-from resettle.testing.api_server.objects.kinds import Resource, registered, withdrawn
+from resettle.testing.api_server.objects.kinds import Resource
 from resettle.testing.api_server.objects.patches import merged
 from resettle.testing.api_server.storage.revisions import Change as Recorded
 from resettle.testing.api_server.storage.revisions import Entry, Ledger, copied
