@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 from msgspec import Struct, structs
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from resettle.cli.migrate.findings import Finding, Sort
 from resettle.errors import InputError
 from resettle.policy.document import KIND
 from resettle.policy.problems import Located
