@@ -52,7 +52,7 @@ examples:
 """
 
 
-def parser(meant: str | None = None) -> argparse.ArgumentParser:
+def build_parser(command_name: str | None = None) -> argparse.ArgumentParser:
     """Everything the command line understands, or only the command that is meant."""
     top: argparse.ArgumentParser = Parser(
         prog="resettle",
@@ -62,19 +62,19 @@ def parser(meant: str | None = None) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"resettle {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for command in [meant] if meant in COMMANDS else COMMANDS:
+    for command in [command_name] if command_name in COMMANDS else COMMANDS:
         import_module(f"resettle.cli.commands.{COMMANDS[command]}").register(commands)
     return top
 
 
-def run(words: Sequence[str] | None = None) -> int:
+def run(argv: Sequence[str] | None = None) -> int:
     """Carries out a command line and gives its exit code."""
-    words = sys.argv[1:] if words is None else words
+    argv = sys.argv[1:] if argv is None else argv
     # A start that knows what it is for need not read all the others.
-    return carried_out(parser(words[0] if words else None).parse_args(words))
+    return execute_command(build_parser(argv[0] if argv else None).parse_args(argv))
 
 
-def carried_out(arguments: argparse.Namespace) -> int:
+def execute_command(arguments: argparse.Namespace) -> int:
     """Carries out the command that was meant; what a person can mend is told in one error."""
     try:
         code: int = arguments.run(arguments)
@@ -94,10 +94,10 @@ def carried_out(arguments: argparse.Namespace) -> int:
 
 def main() -> None:
     """Runs as a program."""
-    leave(run())
+    exit_at_once(run())
 
 
-def leave(code: int) -> NoReturn:
+def exit_at_once(code: int) -> NoReturn:
     """Ends the program at once."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(BrokenPipeError):

@@ -29,23 +29,23 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """What the words say; no word is left over, since each has to be understood."""
         words = list(sys.argv[1:] if args is None else args)
-        found, rest = super().parse_known_args(self._spelled(words), namespace)
+        parsed, rest = super().parse_known_args(self._normalize(words), namespace)
         if rest:
-            self.error(f"nothing is known of {_quoted(rest)} here")
-        return found, rest
+            self.error(f"nothing is known of {_quote_all(rest)} here")
+        return parsed, rest
 
-    def flag(self, word: str) -> tuple[argparse.Action | None, str | None]:
+    def find_flag(self, word: str) -> tuple[argparse.Action | None, str | None]:
         """The flag that a word names, however it is spelled, and the value it brings along."""
-        return Speller(self._option_string_actions, whole=True).read(word)
+        return FlagNormalizer(self._option_string_actions, whole=True).find_flag(word)
 
-    def meant(self, word: str) -> str:
+    def suggestion(self, word: str) -> str:
         """The flag that was probably meant, as a hint that ends a sentence."""
-        return Speller(self._option_string_actions, whole=True).meant(word)
+        return FlagNormalizer(self._option_string_actions, whole=True).suggestion(word)
 
-    def _spelled(self, words: Sequence[str]) -> list[str]:
+    def _normalize(self, words: Sequence[str]) -> list[str]:
         """The words as argparse likes them best: every flag and its value in one word."""
-        speller = Speller(self._option_string_actions, whole=self._subparsers is None)
-        spelled = list(speller.spelled(words))
+        speller = FlagNormalizer(self._option_string_actions, whole=self._subparsers is None)
+        spelled = list(speller.normalize(words))
         if speller.problems:
             self.error("\n  ".join(speller.problems))
         return spelled
@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
 
-class Speller:
+class FlagNormalizer:
     """Rewrites one command line, and notes what cannot be understood.
 
     Of a line that is not `whole`, only the words before a command are ours to read.
@@ -71,7 +71,7 @@ class Speller:
         self._whole = whole
         self.problems: list[str] = []
 
-    def spelled(self, words: Sequence[str]) -> Iterator[str]:
+    def normalize(self, words: Sequence[str]) -> Iterator[str]:
         """The words, one flag each with its value."""
         left = list(reversed(words))
         while left:
@@ -82,19 +82,19 @@ class Speller:
             if not is_flag(word):
                 yield word
                 continue
-            action, value = self.read(word)
+            action, value = self.find_flag(word)
             if action is None:
-                self.problems.append(self._unknown(word))
+                self.problems.append(self._unknown_flag(word))
                 continue
             name = _long_name(action)
             if value is None and _wants_value(action):
-                value = self._next(name, left)
+                value = self._next_value(name, left)
             elif value is None and is_switch(action):
-                self._no_answer_behind(name, left)
+                self._reject_bare_bool(name, left)
                 value = "true"
             yield name if value is None else f"{name}={value}"
 
-    def read(self, word: str) -> tuple[argparse.Action | None, str | None]:
+    def find_flag(self, word: str) -> tuple[argparse.Action | None, str | None]:
         """The flag that a word names, and the value it brings along."""
         name, equals, value = word.partition("=")
         bare = name.lstrip("-").replace("_", "-")
@@ -105,7 +105,7 @@ class Speller:
                 return action, word[2:].removeprefix("=")
         return action, value if equals else None
 
-    def _next(self, name: str, left: list[str]) -> str | None:
+    def _next_value(self, name: str, left: list[str]) -> str | None:
         """The value that stands in the next word."""
         if left and not is_flag(left[-1]):
             return left.pop()
@@ -116,7 +116,7 @@ class Speller:
             )
         return None
 
-    def _no_answer_behind(self, name: str, left: list[str]) -> None:
+    def _reject_bare_bool(self, name: str, left: list[str]) -> None:
         """Notes a bare `true` or `false`, which Go takes for a word of its own."""
         if left and left[-1].lower() in ("true", "false"):
             self.problems.append(
@@ -124,11 +124,11 @@ class Speller:
             )
             left.pop()
 
-    def _unknown(self, word: str) -> str:
+    def _unknown_flag(self, word: str) -> str:
         said = word.partition("=")[0]
-        return f"there is no flag {said}; {self.meant(word)}"
+        return f"there is no flag {said}; {self.suggestion(word)}"
 
-    def meant(self, word: str) -> str:
+    def suggestion(self, word: str) -> str:
         """The flag that was probably meant, as a hint that ends a sentence."""
         from resettle.policy.problems import nearest
 
@@ -156,5 +156,5 @@ def _long_name(action: argparse.Action) -> str:
     return next((name for name in action.option_strings if name.startswith("--")), "")
 
 
-def _quoted(words: Iterable[str]) -> str:
+def _quote_all(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from resettle.testing import Ban, PocketServer
+from resettle.testing import DeniedPermission, ApiServer
 from tests import ROOT
 from tests.cli.harness import LIFETIME, Done, resettle
 
@@ -35,14 +35,14 @@ rules:
   verbs: ["create"]
 """
 BANS = (
-    Ban(verb="watch", resource="poddisruptionbudgets"),
-    Ban(verb="create", resource="pods/eviction"),
+    DeniedPermission(verb="watch", resource="poddisruptionbudgets"),
+    DeniedPermission(verb="create", resource="pods/eviction"),
 )
 
 
-def check(folder: Path, *words: str, bans: tuple[Ban, ...] = (), policy: str = "--policy") -> Done:
+def check(folder: Path, *words: str, bans: tuple[DeniedPermission, ...] = (), policy: str = "--policy") -> Done:
     (folder / "policy.yaml").write_text(LIFETIME)
-    with PocketServer(bans=bans) as pocket:
+    with ApiServer(denied=bans) as pocket:
         config = pocket.kubeconfig(folder / "config")
         given = ("check-access", policy, "policy.yaml", "--kubeconfig", config)
         return resettle(*given, *words, cwd=folder)
@@ -64,7 +64,7 @@ def test_what_is_missing_is_told_with_the_rules_that_grant_it(tmp_path: Path) ->
 
 def test_rights_to_a_lease_are_asked_for_in_its_namespace(tmp_path: Path) -> None:
     words = ("--leader-elect", "--leader-elect-resource-namespace", "ops")
-    done = check(tmp_path, *words, bans=(Ban(resource="leases", namespace="ops"),))
+    done = check(tmp_path, *words, bans=(DeniedPermission(resource="leases", namespace="ops"),))
 
     table, _, fragment = done.out.partition("\n\n")
     assert [line.split() for line in table.splitlines()[-3:]] == [
@@ -87,7 +87,7 @@ def test_rights_to_a_lease_are_asked_for_in_its_namespace(tmp_path: Path) -> Non
 
 
 def test_protected_metrics_take_the_right_to_ask_about_others(tmp_path: Path) -> None:
-    done = check(tmp_path, "--protect-metrics", bans=(Ban(resource="subjectaccessreviews"),))
+    done = check(tmp_path, "--protect-metrics", bans=(DeniedPermission(resource="subjectaccessreviews"),))
 
     assert done.code == 1
     assert "yes      create  tokenreviews.authentication.k8s.io " in done.out
@@ -102,7 +102,7 @@ def test_protected_metrics_take_the_right_to_ask_about_others(tmp_path: Path) ->
 
 
 def test_a_dry_run_needs_to_read_only(tmp_path: Path) -> None:
-    done = check(tmp_path, "--dry-run", bans=(Ban(verb="create", resource="pods/eviction"),))
+    done = check(tmp_path, "--dry-run", bans=(DeniedPermission(verb="create", resource="pods/eviction"),))
 
     assert (done.code, "create" in done.out) == (0, False)
 
@@ -110,7 +110,7 @@ def test_a_dry_run_needs_to_read_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "bans", [pytest.param((), id="all there"), pytest.param(BANS, id="not all")]
 )
-def test_a_program_gets_the_same_as_a_person(bans: tuple[Ban, ...], tmp_path: Path) -> None:
+def test_a_program_gets_the_same_as_a_person(bans: tuple[DeniedPermission, ...], tmp_path: Path) -> None:
     done = check(tmp_path, "-o", "json", bans=bans)
 
     told = json.loads(done.out)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resettle import __version__
-from resettle.testing import PocketServer, cluster, node, pod
+from resettle.testing import ApiServer, cluster, node, pod
 from tests.cli.harness import LIFETIME, Done, surroundings, write
 
 COMMAND = Path(sys.executable).with_name("descheduler")
@@ -33,10 +33,10 @@ def descheduler(*words: str, cwd: Path) -> Done:
 def test_a_manifest_of_the_peer_gets_its_run(words: list[str], tmp_path: Path) -> None:
     world = cluster(node("n1").holding(pod("old", age="2h")), node("n2"))
     write(tmp_path, {"policy.yaml": LIFETIME})
-    with PocketServer(world.objects) as server:
+    with ApiServer(world.objects) as server:
         server.kubeconfig(tmp_path / "config")
         done = descheduler(*words, "--kubeconfig=config", cwd=tmp_path)
-        evicted = [it.path for it in server.asked if it.path.endswith("/eviction")]
+        evicted = [it.path for it in server.requests if it.path.endswith("/eviction")]
 
     assert (done.code, done.out) == (0, ""), done.err
     assert evicted == ["/api/v1/namespaces/default/pods/old/eviction"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resettle.testing import PocketServer
+from resettle.testing import ApiServer
 from tests.cli.harness import LOPSIDED, NOW, lopsided_objects, resettle
 
 
@@ -22,7 +22,7 @@ def test_a_live_cluster_is_explained_as_its_dump_is(words: tuple[str, ...], tmp_
     asked = ("explain", *words, "--policy", str(LOPSIDED / "improved.yaml"), "--now", NOW)
     dump = resettle(*asked, "--cluster", str(LOPSIDED / "cluster.yaml"), cwd=tmp_path)
 
-    with PocketServer(lopsided_objects()) as pocket:
+    with ApiServer(lopsided_objects()) as pocket:
         config = pocket.kubeconfig(tmp_path / "config")
         live = resettle(*asked, "--kubeconfig", str(config), cwd=tmp_path)
 

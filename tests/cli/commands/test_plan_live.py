@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from resettle.cli.inputs.cluster import collect
+from resettle.cli.inputs.cluster import collect_objects
 from resettle.clock import Stopwatch
 from resettle.errors import PluginError
 from resettle.framework import Descheduler, Kind, Plugin, Registry
-from resettle.testing import PocketServer
+from resettle.testing import ApiServer
 from tests.cli.harness import (
     LIFETIME,
     LOPSIDED,
@@ -52,7 +52,7 @@ def test_without_a_source_the_default_kubeconfig_is_used(
     file: str, env: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / file).parent.mkdir()
-    with PocketServer(lopsided_objects()) as pocket:
+    with ApiServer(lopsided_objects()) as pocket:
         written((tmp_path / file).parent, document({"server": pocket.url}))
         done = resettle(*PLAN, cwd=tmp_path, env={"HOME": str(tmp_path), **env})
 
@@ -78,7 +78,7 @@ def test_a_kubeconfig_that_is_not_there_is_an_error(
 
 
 def test_a_context_chooses_among_the_clusters_of_a_kubeconfig(tmp_path: Path) -> None:
-    with PocketServer() as empty, PocketServer(lopsided_objects()) as full:
+    with ApiServer() as empty, ApiServer(lopsided_objects()) as full:
         config = document(
             contexts=[
                 {"name": "here", "context": {"cluster": "empty"}},
@@ -93,16 +93,16 @@ def test_a_context_chooses_among_the_clusters_of_a_kubeconfig(tmp_path: Path) ->
         done = resettle(*PLAN, *words, cwd=tmp_path)
 
     assert done == (0, transcript("lopsided.json"), "")
-    assert (empty.asked, bool(full.asked)) == ([], True)
+    assert (empty.requests, bool(full.requests)) == ([], True)
 
 
 def test_a_policy_with_a_mistake_is_told_before_the_cluster_is_asked(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(LIFETIME.replace("[PodLifeTime]", "[PodLifetime]"))
-    with PocketServer() as pocket:
+    with ApiServer() as pocket:
         file = written(tmp_path, document({"server": pocket.url}))
         done = resettle("plan", "--kubeconfig", file, "--policy", "p.yaml", cwd=tmp_path)
 
-    assert (done.code, pocket.asked) == (1, [])
+    assert (done.code, pocket.requests) == (1, [])
     assert done.err.startswith("error: p.yaml has 1 problem\n")
 
 
@@ -140,7 +140,7 @@ def test_the_time_of_a_plan_from_a_dump_is_told_by_phase(tmp_path: Path) -> None
 def test_the_time_of_a_plan_from_a_live_cluster_tells_fetching_from_decoding(
     tmp_path: Path,
 ) -> None:
-    with PocketServer(lopsided_objects(), faults=[in_pages(7)]) as pocket:
+    with ApiServer(lopsided_objects(), faults=[in_pages(7)]) as pocket:
         file = written(tmp_path, document({"server": pocket.url}))
         done = resettle(*PLAN, "--kubeconfig", file, "--profile-cycle", cwd=tmp_path)
 
@@ -168,4 +168,4 @@ def test_two_plugins_that_read_one_kind_differently_are_an_error(tmp_path: Path)
     arguments = Namespace(cluster=[str(tmp_path / "c.json")], kubeconfig=None, context=None)
 
     with pytest.raises(PluginError, match="two structs are declared for the kind `Widget`"):
-        collect(arguments, Descheduler(profiles=()), plugins, Stopwatch())
+        collect_objects(arguments, Descheduler(profiles=()), plugins, Stopwatch())

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from resettle.testing import (
-    Ban,
-    PocketServer,
+    DeniedPermission,
+    ApiServer,
     cluster,
     node,
     node_metrics,
@@ -70,8 +70,8 @@ def policy(url: str = "") -> str:
 
 
 @pytest.fixture
-def pocket(tmp_path: Path) -> Iterator[PocketServer]:
-    with PocketServer(objects()) as server:
+def pocket(tmp_path: Path) -> Iterator[ApiServer]:
+    with ApiServer(objects()) as server:
         written(tmp_path, document({"server": server.url}))
         yield server
 
@@ -90,7 +90,7 @@ LIVE = ("--kubeconfig", "config", "--policy", "policy.yaml")
     "hashing", [(), ("--hash-names", "--salt", "oak")], ids=["plain", "hashed"]
 )
 def test_a_plan_from_a_capture_is_the_plan_from_the_cluster(
-    by: str, hashing: tuple[str, ...], pocket: PocketServer, seer: Seer, tmp_path: Path
+    by: str, hashing: tuple[str, ...], pocket: ApiServer, seer: Seer, tmp_path: Path
 ) -> None:
     text = policy(seer.url if by == "Prometheus" else "")
     write(tmp_path, {"policy.yaml": text})
@@ -114,9 +114,9 @@ def test_a_plan_from_a_capture_is_the_plan_from_the_cluster(
 
 
 def test_what_cannot_be_measured_is_told_and_nothing_moves(
-    pocket: PocketServer, tmp_path: Path
+    pocket: ApiServer, tmp_path: Path
 ) -> None:
-    pocket.bans.append(Ban(verb="list", group="metrics.k8s.io"))
+    pocket.denied.append(DeniedPermission(verb="list", group="metrics.k8s.io"))
     write(tmp_path, {"policy.yaml": policy()})
     plan = resettle("plan", *LIVE, "--now", NOW, cwd=tmp_path)
     snapshot = resettle("snapshot", *LIVE, cwd=tmp_path)
@@ -130,7 +130,7 @@ def test_what_cannot_be_measured_is_told_and_nothing_moves(
 
 
 def test_a_cluster_without_a_metrics_server_is_captured_without_a_word(tmp_path: Path) -> None:
-    with PocketServer([it for it in objects() if "Metrics" not in it["kind"]]) as server:
+    with ApiServer([it for it in objects() if "Metrics" not in it["kind"]]) as server:
         written(tmp_path, document({"server": server.url}))
         done = resettle("snapshot", "--kubeconfig", "config", cwd=tmp_path)
 
@@ -139,7 +139,7 @@ def test_a_cluster_without_a_metrics_server_is_captured_without_a_word(tmp_path:
 
 
 def test_check_access_names_what_measuring_takes(
-    pocket: PocketServer, seer: Seer, tmp_path: Path
+    pocket: ApiServer, seer: Seer, tmp_path: Path
 ) -> None:
     secret = {"secretReference": {"namespace": "monitoring", "name": "prometheus-token"}}
     with_token = yaml.safe_load(policy(seer.url))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resettle.testing import Ban, PocketServer
+from resettle.testing import DeniedPermission, ApiServer
 from tests import ROOT
 from tests.cli.commands.test_check_access import check
 from tests.cli.harness import HEAD, LIFETIME, resettle
@@ -104,7 +104,7 @@ def test_a_dry_run_is_granted_nothing_but_reading(tmp_path: Path) -> None:
 def test_what_is_printed_is_what_check_access_asks_for(tmp_path: Path) -> None:
     """An account that lacks everything is told the rules that the manifest has."""
     everything = tuple(
-        Ban(verb=verb, resource=resource)
+        DeniedPermission(verb=verb, resource=resource)
         for verb, resource in [
             *(("list", "*"), ("watch", "*")),
             *(("create", "pods/eviction"), ("create", "events")),
@@ -213,11 +213,11 @@ def test_a_program_gets_the_guard_too(tmp_path: Path) -> None:
 
 
 def test_nobody_is_asked(tmp_path: Path) -> None:
-    with PocketServer() as pocket:
+    with ApiServer() as pocket:
         config = pocket.kubeconfig(tmp_path / "config")
         resettle("rbac", cwd=tmp_path, env={"KUBECONFIG": str(config)})
 
-        assert pocket.asked == []
+        assert pocket.requests == []
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ import msgspec
 import pytest
 
 from resettle.cli.main import run
-from resettle.framework import Ending
+from resettle.framework import MoveResult
 from resettle.model.changes import Change, Changes
 from resettle.model.snapshot import Snapshot
-from resettle.record.segments import PackedFile, PackedLines, segments_in
-from resettle.record.writer import Archive
-from resettle.testing import PocketServer, cluster, node, pod
+from resettle.record.segments import GzipWriter, GzipLines, segments_in
+from resettle.record.writer import RecordWriter
+from resettle.testing import ApiServer, cluster, node, pod
 from tests.cli.harness import (
     LIFETIME,
     LOPSIDED,
@@ -50,7 +50,7 @@ def lines(text: str) -> list[list[str]]:
 
 
 def test_what_a_run_planned_is_planned_again(tmp_path: Path) -> None:
-    with PocketServer(lopsided_objects()) as pocket:
+    with ApiServer(lopsided_objects()) as pocket:
         config = pocket.kubeconfig(tmp_path / "kubeconfig")
         words = ("--policy", POLICY, "--kubeconfig", config, "--record", "record")
         done = resettle("run", *words, "--dry-run", cwd=tmp_path)
@@ -71,7 +71,7 @@ def test_what_a_run_planned_is_planned_again(tmp_path: Path) -> None:
 def test_asked_to_stop_it_stops_and_what_it_wrote_is_whole(tmp_path: Path) -> None:
     write(tmp_path, {"policy.yaml": LIFETIME})
     full = node("n1").holding(pod("a", age="3h"))
-    with PocketServer([full.node, node("n2").node, *full.pods]) as pocket:
+    with ApiServer([full.node, node("n2").node, *full.pods]) as pocket:
         config = pocket.kubeconfig(tmp_path / "kubeconfig")
         words = ["run", "--policy", "policy.yaml", "--kubeconfig", config, "--record", "record"]
         command = [*RESETTLE, *map(str, words), "--descheduling-interval", "1h"]
@@ -152,11 +152,11 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Path:
     full = node("n1").holding(*(pod(name, age=age) for name, age in ages.items()))
     first = cluster(full, node("n2")).snapshot()
     then = without(first, "b")
-    archive = Archive(folder / "record", PLENTY)
+    archive = RecordWriter(folder / "record", PLENTY)
     for snapshot, endings in (
-        (first, {"a": Ending.BUDGET}),
-        (then, dict[str, Ending]()),
-        (without(then, "a"), dict[str, Ending]()),
+        (first, {"a": MoveResult.BUDGET}),
+        (then, dict[str, MoveResult]()),
+        (without(then, "a"), dict[str, MoveResult]()),
     ):
         archive.write(snapshot, lived(ONE_EACH, snapshot, by_name(endings)))
     archive.close()
@@ -423,9 +423,9 @@ def rewritten(past: Path, folder: Path, **changes: Any) -> None:
     """A copy of the record with something else in every entry."""
     shutil.copytree(past / "record", folder / "record")
     for segment in segments_in(folder / "record"):
-        entries = [msgspec.json.decode(line) for line in PackedLines(segment.cycles)]
+        entries = [msgspec.json.decode(line) for line in GzipLines(segment.cycles)]
         segment.cycles.unlink()
-        file = PackedFile(segment.cycles)
+        file = GzipWriter(segment.cycles)
         file.add(msgspec.json.encode({**entry, **changes}) + b"\n" for entry in entries)
         file.close()
 

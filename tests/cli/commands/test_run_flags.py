@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from resettle.cli.commands.run import settings_of
-from resettle.cli.flags.upstream import IDLE, warn_of_idle_flags
-from resettle.cli.main import parser
+from resettle.cli.commands.run import run_settings
+from resettle.cli.flags.upstream import IGNORED_FLAGS, warn_about_ignored_flags
+from resettle.cli.main import build_parser
 from resettle.errors import InputError
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.log import Log
@@ -65,7 +65,7 @@ FLAGS_OF_THE_PEER = """
 
 
 def settings(*words: str) -> RunSettings:
-    return settings_of(parser().parse_args(["run", "--policy=policy.yaml", *words]))
+    return run_settings(build_parser().parse_args(["run", "--policy=policy.yaml", *words]))
 
 
 @pytest.mark.parametrize("flag", FLAGS_OF_THE_PEER)
@@ -80,7 +80,7 @@ def test_every_flag_of_the_peer_is_accepted(flag: str) -> None:
 
 
 def test_all_of_them_together_make_settings() -> None:
-    made = settings_of(parser().parse_args(["run", *FLAGS_OF_THE_PEER]))
+    made = run_settings(build_parser().parse_args(["run", *FLAGS_OF_THE_PEER]))
 
     assert (made.policy_file, made.interval, made.dry_run) == ("policy.yaml", 300.0, True)
     assert (made.qps, made.burst, made.background) == (10.0, 20, True)
@@ -132,21 +132,21 @@ def test_values_that_cannot_be_meant_are_refused(words: list[str], says: str) ->
 
 def test_flags_without_effect_are_told_once_each() -> None:
     told: list[str] = []
-    words = [flag.name if flag.stands_alone else f"{flag.name}=1" for flag in IDLE]
-    arguments = parser().parse_args(["run", "--policy=policy.yaml", *words, words[0]])
+    words = [flag.name if flag.is_switch else f"{flag.name}=1" for flag in IGNORED_FLAGS]
+    arguments = build_parser().parse_args(["run", "--policy=policy.yaml", *words, words[0]])
 
-    warn_of_idle_flags(arguments, Log.to(told))
+    warn_about_ignored_flags(arguments, Log.to(told))
 
     assert [line.split(" reason=")[0] for line in told] == [
-        f"WARNING flag without effect flag={flag.name}" for flag in IDLE
+        f"WARNING flag without effect flag={flag.name}" for flag in IGNORED_FLAGS
     ]
 
 
 def test_a_flag_that_asks_for_nothing_is_not_told() -> None:
     told: list[str] = []
-    words = [f"{flag.name}=false" for flag in IDLE if flag.stands_alone]
+    words = [f"{flag.name}=false" for flag in IGNORED_FLAGS if flag.is_switch]
 
-    warn_of_idle_flags(parser().parse_args(["run", "--policy=p", *words]), Log.to(told))
+    warn_about_ignored_flags(build_parser().parse_args(["run", "--policy=p", *words]), Log.to(told))
 
     assert told == []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resettle import __version__
-from resettle.testing import PocketServer, cluster, node, pod
+from resettle.testing import ApiServer, cluster, node, pod
 from tests.cli.harness import LIFETIME, Done, resettle, write
 
 STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", re.M)
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, *words: str) -> Done:
     """One cycle over two nodes and a pod that has to go."""
     world = cluster(node("n1").holding(pod("old", age="2h")), node("n2"))
-    with PocketServer(world.objects) as server:
+    with ApiServer(world.objects) as server:
         server.kubeconfig(folder / "config")
         given = ("--policy=policy.yaml", "--kubeconfig=config", "--secure-port=0")
         done = resettle("run", *given, *words, cwd=folder)

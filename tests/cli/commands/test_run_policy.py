@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resettle.testing import PocketServer, cluster, node, pod
+from resettle.testing import ApiServer, cluster, node, pod
 from tests.cli.harness import LIFETIME, resettle, write
 
 SLIP = "maxNoOfPodsToEvictPerNodes: 0\n"
@@ -27,7 +27,7 @@ def test_a_bad_policy_is_told_before_a_cluster_is_looked_for(tmp_path: Path) -> 
 def test_a_mistake_that_the_peer_hides_may_be_forgiven(tmp_path: Path) -> None:
     world = cluster(node("n1").holding(pod("old", age="2h")), node("n2"))
     write(tmp_path, {"policy.yaml": LIFETIME + SLIP})
-    with PocketServer(world.objects) as server:
+    with ApiServer(world.objects) as server:
         server.kubeconfig(tmp_path / "config")
         words = ("--policy=policy.yaml", "--kubeconfig=config", "--policy-problems=warn")
         done = resettle("run", *words, cwd=tmp_path)

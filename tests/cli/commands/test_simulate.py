@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resettle.testing import PocketServer, budget, node, pod
+from resettle.testing import ApiServer, budget, node, pod
 from tests.cli.harness import (
     LIFETIME,
     LOPSIDED,
@@ -114,7 +114,7 @@ def test_a_live_cluster_is_only_listed_with_all_that_the_scheduler_asks_for(
     tmp_path: Path,
 ) -> None:
     words = ("simulate", *POLICY, "--now", NOW, "--cycles", "2", "-o", "json")
-    with PocketServer(lopsided_objects()) as pocket:
+    with ApiServer(lopsided_objects()) as pocket:
         written(tmp_path, document({"server": pocket.url}))
         done = resettle(*words, "--kubeconfig", tmp_path / "config", cwd=LOPSIDED)
         asked = {path.rpartition("/")[2] for path in paths_of(pocket)}

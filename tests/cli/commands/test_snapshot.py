@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from resettle.model.kinds import KINDS
-from resettle.testing import PocketServer
+from resettle.testing import ApiServer
 from tests.cli.harness import (
     LIFETIME,
     LOPSIDED,
@@ -33,13 +33,13 @@ COUNTS = "6 nodes, 34 pods, 7 namespaces, 2 poddisruptionbudgets"
 
 
 @pytest.fixture(scope="module")
-def pocket() -> Iterator[PocketServer]:
-    with PocketServer(lopsided_objects()) as pocket:
+def pocket() -> Iterator[ApiServer]:
+    with ApiServer(lopsided_objects()) as pocket:
         yield pocket
 
 
 @pytest.fixture
-def config(pocket: PocketServer, tmp_path: Path) -> Path:
+def config(pocket: ApiServer, tmp_path: Path) -> Path:
     return pocket.kubeconfig(tmp_path / "config")
 
 
@@ -133,11 +133,11 @@ def test_other_commands_read_a_capture_as_well(
 def test_only_what_is_needed_is_listed(
     words: tuple[str, ...], asked: set[str], tmp_path: Path
 ) -> None:
-    with PocketServer(lopsided_objects()) as pocket:
+    with ApiServer(lopsided_objects()) as pocket:
         config = pocket.kubeconfig(tmp_path / "config")
         resettle("snapshot", "--kubeconfig", config, *words, cwd=tmp_path)
 
-    assert {(it.verb, it.path) for it in pocket.asked} == {("list", path) for path in asked}
+    assert {(it.verb, it.path) for it in pocket.requests} == {("list", path) for path in asked}
 
 
 # -- the time ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resettle.testing import Fault, PocketServer, pod
+from resettle.testing import Fault, ApiServer, pod
 from tests.cli.harness import (
     LIFETIME,
     RESETTLE,
@@ -46,7 +46,7 @@ def test_an_error_leaves_the_old_capture_and_nothing_else(
     fault: Fault, told: str, tmp_path: Path
 ) -> None:
     (tmp_path / "cluster.json.gz").write_bytes(b"old")
-    with PocketServer(lopsided_objects(), faults=[fault]) as pocket:
+    with ApiServer(lopsided_objects(), faults=[fault]) as pocket:
         config = pocket.kubeconfig(tmp_path / "config")
         done = resettle("snapshot", "--kubeconfig", config, cwd=tmp_path)
 
@@ -60,7 +60,7 @@ def test_an_error_leaves_the_old_capture_and_nothing_else(
 def test_an_interrupt_leaves_the_old_capture_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "cluster.json.gz").write_bytes(b"old")
     late = Fault(verbs=("list",), path="/api/v1/pods", delay_seconds=PATIENCE_SECONDS)
-    with PocketServer(lopsided_objects(), faults=[late]) as pocket:
+    with ApiServer(lopsided_objects(), faults=[late]) as pocket:
         config = str(pocket.kubeconfig(tmp_path / "config"))
         with subprocess.Popen(
             [*RESETTLE, "snapshot", "--kubeconfig", config],
@@ -70,7 +70,7 @@ def test_an_interrupt_leaves_the_old_capture_and_nothing_else(tmp_path: Path) ->
             preexec_fn=accept_interrupts,
         ) as running:
             until = monotonic() + PATIENCE_SECONDS
-            while not any(it.path == "/api/v1/pods" for it in pocket.asked):
+            while not any(it.path == "/api/v1/pods" for it in pocket.requests):
                 assert monotonic() < until, "the pods were never asked for"
                 sleep(0.01)
             running.send_signal(signal.SIGINT)
@@ -110,11 +110,11 @@ def test_flags_that_do_not_go_together_are_told(
 
 def test_a_policy_with_a_mistake_is_told_before_the_cluster_is_asked(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(LIFETIME.replace("[PodLifeTime]", "[PodLifetime]"))
-    with PocketServer() as pocket:
+    with ApiServer() as pocket:
         config = pocket.kubeconfig(tmp_path / "config")
         done = resettle("snapshot", "--kubeconfig", config, "--policy", "p.yaml", cwd=tmp_path)
 
-    assert (done.code, pocket.asked) == (1, [])
+    assert (done.code, pocket.requests) == (1, [])
     assert done.err.startswith("error: p.yaml has 1 problem\n")
 
 
@@ -136,7 +136,7 @@ def seen(words: list[str], stream: str, cwd: Path) -> tuple[int, str]:
 
 
 def test_a_person_sees_how_far_it_is_and_then_the_summary_alone(tmp_path: Path) -> None:
-    with PocketServer([pod(f"web-{i}") for i in range(600)]) as pocket:
+    with ApiServer([pod(f"web-{i}") for i in range(600)]) as pocket:
         config = pocket.kubeconfig(tmp_path / "config")
         code, text = seen(["--kubeconfig", str(config)], "stderr", tmp_path)
 
@@ -148,8 +148,8 @@ def test_a_person_sees_how_far_it_is_and_then_the_summary_alone(tmp_path: Path) 
 
 
 def test_a_terminal_is_not_filled_with_bytes(tmp_path: Path) -> None:
-    with PocketServer() as pocket:
+    with ApiServer() as pocket:
         config = pocket.kubeconfig(tmp_path / "config")
         code, text = seen(["--kubeconfig", str(config), "-o", "-"], "stdout", tmp_path)
 
-    assert (code, text, pocket.asked) == (1, "", [])
+    assert (code, text, pocket.requests) == (1, "", [])

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from resettle.cli.commands.soft_tainter import settings_of
-from resettle.cli.main import parser
+from resettle.cli.commands.soft_tainter import taint_settings
+from resettle.cli.main import build_parser
 from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.controllers.soft_taints.runner import TaintSettings
 from resettle.errors import InputError
 from resettle.kube.leader_election.lease import LeaseSettings
-from resettle.testing import PocketServer
+from resettle.testing import ApiServer
 from tests.cli.harness import RESETTLE, Done, resettle, surroundings
 from tests.controllers.soft_taints.harness import SOFT, full, policy
 
@@ -35,7 +35,7 @@ yes      update  leases.coordination.k8s.io/resettle-soft-tainter  kube-system
 
 
 def settings(*words: str) -> TaintSettings:
-    return settings_of(parser().parse_args(["soft-tainter", *words]))
+    return taint_settings(build_parser().parse_args(["soft-tainter", *words]))
 
 
 def test_unless_told_otherwise_it_looks_every_minute_and_taints() -> None:
@@ -107,21 +107,21 @@ def test_what_is_asked_wrongly_is_told(words: list[str], says: str) -> None:
 # -- in a process of its own ---------------------------------------------------------------------
 
 
-def ended(folder: Path, pocket: PocketServer, *words: str) -> Done:
+def ended(folder: Path, pocket: ApiServer, *words: str) -> Done:
     (folder / "policy.json").write_text(json.dumps(policy()))
     config = pocket.kubeconfig(folder / "config")
     given = ("--kubeconfig", config, "--secure-port=0")
     return resettle("soft-tainter", *given, *words, cwd=folder)
 
 
-def taints(pocket: PocketServer, name: str) -> int:
+def taints(pocket: ApiServer, name: str) -> int:
     found = pocket.store.get("Node", name)
     assert found is not None
     return len(found["spec"].get("taints") or ())
 
 
 def test_one_round_taints_what_is_too_full_and_says_so(tmp_path: Path) -> None:
-    with PocketServer([*full("hot", 90), *full("cool", 10)]) as pocket:
+    with ApiServer([*full("hot", 90), *full("cool", 10)]) as pocket:
         done = ended(tmp_path, pocket, *POLICY, "--once")
 
         assert (done.code, done.out) == (0, "")
@@ -131,7 +131,7 @@ def test_one_round_taints_what_is_too_full_and_says_so(tmp_path: Path) -> None:
 
 
 def test_after_an_uninstall_no_policy_is_needed_to_clean_up(tmp_path: Path) -> None:
-    with PocketServer(full("hot", 90, SOFT)) as pocket:
+    with ApiServer(full("hot", 90, SOFT)) as pocket:
         done = ended(tmp_path, pocket, "--remove-only", "--once")
 
         assert (done.code, taints(pocket, "hot")) == (0, 0)
@@ -147,7 +147,7 @@ def test_a_bad_policy_is_told_before_a_cluster_is_looked_for(tmp_path: Path) -> 
 
 
 def test_it_stops_when_asked_to(tmp_path: Path) -> None:
-    with PocketServer(full("hot", 90)) as pocket:
+    with ApiServer(full("hot", 90)) as pocket:
         (tmp_path / "policy.json").write_text(json.dumps(policy()))
         config = pocket.kubeconfig(tmp_path / "config")
         given = ["--kubeconfig", str(config), "--secure-port=0", *POLICY]
@@ -168,7 +168,7 @@ def test_it_stops_when_asked_to(tmp_path: Path) -> None:
 
 def test_what_it_needs_to_be_allowed_is_asked_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "policy.json").write_text(json.dumps(policy()))
-    with PocketServer() as pocket:
+    with ApiServer() as pocket:
         config = pocket.kubeconfig(tmp_path / "config")
         words = ("--kubeconfig", config, *POLICY, "--leader-elect", "--component=soft-tainter")
         done = resettle("check-access", *words, cwd=tmp_path)

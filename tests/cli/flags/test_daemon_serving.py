@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from resettle.cli.flags import daemon
-from resettle.cli.main import parser
+from resettle.cli.main import build_parser
 from resettle.errors import InputError
 from resettle.https import Tls
 from resettle.telemetry import EndpointSettings
-from resettle.testing import PocketServer, node, pod
+from resettle.testing import ApiServer, node, pod
 from tests.cli.harness import LIFETIME, resettle
 
 PEER = """--secure-port=10258 --bind-address=0.0.0.0 --cert-dir=/certs
@@ -26,7 +26,7 @@ PEER = """--secure-port=10258 --bind-address=0.0.0.0 --cert-dir=/certs
 
 def given(*words: str) -> EndpointSettings | None:
     """What these flags say."""
-    arguments = parser().parse_args(["run", "--policy", "p.yaml", *words])
+    arguments = build_parser().parse_args(["run", "--policy", "p.yaml", *words])
     return daemon.endpoint_settings(arguments, optional=False)
 
 
@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_taken_port_ends_a_run_and_is_only_told_of_by_a_single_cycle(folder: Path) -> None:
     full = node("n1").holding(pod("a", age="3h"))
     objects = [full.node, node("n2").node, *full.pods]
-    with PocketServer(objects) as server, socket.create_server(("127.0.0.1", 0)) as taken:
+    with ApiServer(objects) as server, socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         config = server.kubeconfig(folder / "kubeconfig")
         words = ("run", "--policy", folder / "policy.yaml", "--kubeconfig", config)
@@ -112,7 +112,7 @@ def test_a_run_takes_no_more_memory_than_what_is_served_takes(
         "print(*{'aiohttp', 'prometheus_client', 'cryptography'} & sys.modules.keys())"
         "; sys.exit(code)"
     )
-    with PocketServer([node("n1").node, node("n2").node]) as server:
+    with ApiServer([node("n1").node, node("n2").node]) as server:
         config = server.kubeconfig(folder / "kubeconfig")
         words = ["run", "--policy", folder / "policy.yaml", "--kubeconfig", config, *flag]
         where = ["--bind-address", "127.0.0.1"]

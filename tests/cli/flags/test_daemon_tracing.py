@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from resettle.cli.flags.daemon import spans_of
-from resettle.cli.main import parser
+from resettle.cli.flags.daemon import open_spans
+from resettle.cli.main import build_parser
 from resettle.errors import InputError
 from resettle.framework.tracing import NO_SPANS
 from resettle.log import Log
-from resettle.testing import PocketServer, cluster, node, pod
+from resettle.testing import ApiServer, cluster, node, pod
 from tests.cli.harness import LIFETIME, resettle, write
 from tests.telemetry.fakes import receiving
 
@@ -21,8 +21,8 @@ NAMED = "--otel-collector-endpoint=localhost:1"
 
 
 def spans(*words: str, told: list[str] | None = None) -> object:
-    arguments = parser().parse_args(["run", "--policy=p", *words])
-    with spans_of(arguments, Log.to(told if told is not None else [])) as found:
+    arguments = build_parser().parse_args(["run", "--policy=p", *words])
+    with open_spans(arguments, Log.to(told if told is not None else [])) as found:
         return found
 
 
@@ -84,7 +84,7 @@ def test_a_share_is_from_nought_to_one(rate: str, capsys: pytest.CaptureFixture[
 def test_the_command_sends_what_it_did(tmp_path: Path) -> None:
     world = cluster(node("n1").holding(pod("old", age="2h")), node("n2"))
     write(tmp_path, {"policy.yaml": LIFETIME})
-    with PocketServer(world.objects) as server, receiving() as receiver:
+    with ApiServer(world.objects) as server, receiving() as receiver:
         server.kubeconfig(tmp_path / "config")
         done = resettle(
             *("run", "--policy=policy.yaml", "--kubeconfig=config", "--secure-port=0"),

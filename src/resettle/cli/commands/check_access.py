@@ -7,13 +7,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from resettle.cli.flags.common import (
-    add_context,
-    add_kubeconfig,
-    add_policy,
-    add_policy_problems,
+    add_context_flag,
+    add_kubeconfig_flag,
+    add_policy_flag,
+    add_policy_problems_flag,
     add_switch,
 )
-from resettle.cli.flags.daemon import DESCHEDULER, SOFT_TAINTER, add_lease_name
+from resettle.cli.flags.daemon import DESCHEDULER_LEASE, SOFT_TAINTER_LEASE, add_lease_name_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from resettle.framework.plugin import Plugin
     from resettle.kube.leader_election.lease import LeaseSettings
     from resettle.policy.document import Policy
-    from resettle.rbac.permissions import Right, Rule
-    from resettle.rbac.reviews import Review
+    from resettle.rbac.permissions import ApiPermission, PolicyRule
+    from resettle.rbac.reviews import AccessReview
 
-_LEASES = {"descheduler": DESCHEDULER, "soft-tainter": SOFT_TAINTER}
+_LEASE_NAMES = {"descheduler": DESCHEDULER_LEASE, "soft-tainter": SOFT_TAINTER_LEASE}
 """What can be run, and the lease of each."""
 _EXAMPLE = """\
 examples:
@@ -49,9 +49,9 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_needs(command)
-    add_kubeconfig(command, as_peer=True)
-    add_context(command)
+    add_permission_flags(command)
+    add_kubeconfig_flag(command, with_upstream_name=True)
+    add_context_flag(command)
     command.add_argument(
         "-o",
         "--output",
@@ -62,21 +62,21 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.set_defaults(run=run)
 
 
-def add_needs(
+def add_permission_flags(
     command: argparse.ArgumentParser,
-    policy: str = "the descheduler policy; `-` for stdin",
+    policy_help: str = "the descheduler policy; `-` for stdin",
     *,
     required: bool = True,
 ) -> None:
     """Adds the flags that say what is to be run, and so which rights that takes."""
-    add_policy(command, policy, required=required, as_peer=True)
-    add_policy_problems(command)
+    add_policy_flag(command, policy_help, required=required, with_upstream_name=True)
+    add_policy_problems_flag(command)
     add_switch(command, "--dry-run", "for a run that evicts nobody")
     add_switch(command, "--leader-elect", "for a run that holds a lease")
-    add_lease_name(command, None)
+    add_lease_name_flags(command, None)
     command.add_argument(
         "--component",
-        choices=tuple(_LEASES),
+        choices=tuple(_LEASE_NAMES),
         default="descheduler",
         help="what is to run: `resettle run` or `resettle soft-tainter` (%(default)s)",
     )
@@ -89,56 +89,56 @@ def run(arguments: argparse.Namespace) -> int:
 
     from resettle.kube.auth.kubeconfig import find_access
     from resettle.kube.transport.client import Client
-    from resettle.rbac.reviews import reviewed
+    from resettle.rbac.reviews import review_permissions
 
-    rights = needed_rights(arguments, named_policy(arguments))
+    rights = required_permissions(arguments, read_named_policy(arguments))
     access = find_access(arguments.kubeconfig, arguments.context)
 
-    async def ask() -> tuple[Review, ...]:
+    async def ask() -> tuple[AccessReview, ...]:
         async with Client(access) as client:
-            return await reviewed(client, rights)
+            return await review_permissions(client, rights)
 
     reviews = asyncio.run(ask())
     if arguments.output == "json":
-        print(as_json(reviews))
+        print(reviews_json(reviews))
     else:
-        print("\n".join(as_text(reviews)))
+        print("\n".join(reviews_text(reviews)))
     return 0 if all(review.allowed for review in reviews) else 1
 
 
-def needed_rights(arguments: argparse.Namespace, policy: Policy | None) -> Sequence[Right]:
+def required_permissions(arguments: argparse.Namespace, policy: Policy | None) -> Sequence[ApiPermission]:
     """What it takes to run as the flags say."""
-    from resettle.rbac.permissions import VOUCHING
+    from resettle.rbac.permissions import METRICS_AUTHORIZATION
 
-    return (*_of_policy(arguments, policy), *(VOUCHING if arguments.protect_metrics else ()))
+    return (*_policy_permissions(arguments, policy), *(METRICS_AUTHORIZATION if arguments.protect_metrics else ()))
 
 
-def _of_policy(arguments: argparse.Namespace, policy: Policy | None) -> Sequence[Right]:
+def _policy_permissions(arguments: argparse.Namespace, policy: Policy | None) -> Sequence[ApiPermission]:
     """What the policy takes; what any policy can take if none is named."""
-    from resettle.framework.descheduler import assembled
+    from resettle.framework.descheduler import build_descheduler
     from resettle.framework.registry import default_registry
     from resettle.kube.leader_election.lease import LeaseSettings
-    from resettle.rbac.permissions import needed, needed_by_any
+    from resettle.rbac.permissions import required_permissions, permissions_for_any_policy
 
     plugins = default_registry()
     name = arguments.leader_elect_resource_name
     chosen = LeaseSettings(
-        name=_LEASES[arguments.component] if name is None else name,
+        name=_LEASE_NAMES[arguments.component] if name is None else name,
         namespace=arguments.leader_elect_resource_namespace,
     )
-    lease = chosen.checked() if arguments.leader_elect else None
+    lease = chosen.validate() if arguments.leader_elect else None
     if arguments.component == "soft-tainter":
-        return _needed_to_taint(policy, plugins, lease)
+        return _soft_tainter_permissions(policy, plugins, lease)
     if policy is None:
-        return needed_by_any(plugins.values(), dry_run=arguments.dry_run, lease=lease)
+        return permissions_for_any_policy(plugins.values(), dry_run=arguments.dry_run, lease=lease)
     kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
-    return needed(assembled(policy, plugins), kinds, dry_run=arguments.dry_run, lease=lease)
+    return required_permissions(build_descheduler(policy, plugins), kinds, dry_run=arguments.dry_run, lease=lease)
 
 
-def named_policy(arguments: argparse.Namespace) -> Policy | None:
+def read_named_policy(arguments: argparse.Namespace) -> Policy | None:
     """The policy that the flags name, if they name one."""
     from resettle.cli.commands.policy import print_warnings
-    from resettle.files import read_text, shown_name
+    from resettle.files import read_text, display_name
     from resettle.framework.registry import default_registry
     from resettle.policy.load import load_policy
 
@@ -146,74 +146,74 @@ def named_policy(arguments: argparse.Namespace) -> Policy | None:
         return None
     policy = load_policy(
         read_text(arguments.policy),
-        name=shown_name(arguments.policy),
+        name=display_name(arguments.policy),
         plugins=default_registry(),
-        forgiving=arguments.forgiving,
+        lenient=arguments.forgiving,
     )
     print_warnings(policy.warnings)
     return policy
 
 
-def _needed_to_taint(
+def _soft_tainter_permissions(
     policy: Policy | None, plugins: Mapping[str, Plugin], lease: LeaseSettings | None
-) -> Sequence[Right]:
+) -> Sequence[ApiPermission]:
     """What the soft tainter takes by this policy, or by any."""
     from resettle.controllers.soft_taints.reconcile import EVERY_KIND, Mode, task_of
-    from resettle.framework.descheduler import assembled
-    from resettle.rbac.permissions import needed_to_taint
+    from resettle.framework.descheduler import build_descheduler
+    from resettle.rbac.permissions import soft_tainter_permissions
 
     if policy is None:
-        return needed_to_taint(EVERY_KIND, lease=lease)
-    task = task_of(assembled(policy, plugins), Mode.TAINT)
-    return needed_to_taint(task.kinds, task.measuring, lease=lease)
+        return soft_tainter_permissions(EVERY_KIND, lease=lease)
+    task = task_of(build_descheduler(policy, plugins), Mode.TAINT)
+    return soft_tainter_permissions(task.kinds, task.measuring, lease=lease)
 
 
-def as_text(reviews: Sequence[Review]) -> Iterator[str]:
+def reviews_text(reviews: Sequence[AccessReview]) -> Iterator[str]:
     """A table of all that is needed, and the rules for what is missing."""
-    from resettle.cli.text.terminal import aligned
-    from resettle.rbac.permissions import rules
+    from resettle.cli.text.terminal import align_columns
+    from resettle.rbac.permissions import policy_rules
 
     rows = [("ALLOWED", "VERB", "RESOURCE", "NAMESPACE")]
     for review in reviews:
-        right = review.right
+        right = review.permission
         answer = "yes" if review.allowed else "NO"
         rows.append((answer, right.verb, right.title, right.namespace or "all"))
-    yield from aligned(rows, indent=0)
-    missing = [review.right for review in reviews if not review.allowed]
+    yield from align_columns(rows, indent=0)
+    missing = [review.permission for review in reviews if not review.allowed]
     if not missing:
         return
     yield ""
     yield f"# {len(missing)} of {len(reviews)} are missing"
-    for namespace, granted in rules(missing).items():
+    for namespace, granted in policy_rules(missing).items():
         role = f"a Role in the namespace {namespace}" if namespace else "a ClusterRole"
         yield f"# for {role}:"
         yield "rules:"
         for rule in granted:
-            yield from _in_yaml(rule)
+            yield from _rule_yaml(rule)
 
 
-def as_json(reviews: Sequence[Review]) -> str:
+def reviews_json(reviews: Sequence[AccessReview]) -> str:
     """The same for programs."""
     from msgspec import to_builtins
 
-    from resettle.rbac.permissions import rules
+    from resettle.rbac.permissions import policy_rules
 
-    missing = [review.right for review in reviews if not review.allowed]
-    told: dict[str, Any] = {
+    missing = [review.permission for review in reviews if not review.allowed]
+    document: dict[str, Any] = {
         "allowed": not missing,
         "rights": [
-            {**to_builtins(review.right), "allowed": review.allowed, "reason": review.reason}
+            {**to_builtins(review.permission), "allowed": review.allowed, "reason": review.reason}
             for review in reviews
         ],
         "missing": [
             {"namespace": namespace, "rules": to_builtins(granted)}
-            for namespace, granted in rules(missing).items()
+            for namespace, granted in policy_rules(missing).items()
         ],
     }
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _in_yaml(rule: Rule) -> Iterator[str]:
+def _rule_yaml(rule: PolicyRule) -> Iterator[str]:
     yield f"- apiGroups: {json.dumps(rule.api_groups)}"
     yield f"  resources: {json.dumps(rule.resources)}"
     if rule.resource_names:

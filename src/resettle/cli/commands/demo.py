@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from resettle.cli.commands.policy import print_warnings
 from resettle.errors import InputError
-from resettle.files import read_text, shown_name
+from resettle.files import read_text, display_name
 
 if TYPE_CHECKING:
     from resettle.framework.descheduler import Descheduler
@@ -57,47 +57,47 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def run(arguments: argparse.Namespace) -> int:
     """Tells the story; 1 when a plugin failed on the way."""
-    from resettle.cli.demo.cluster import Player, Stage
-    from resettle.cli.demo.narration import Teller
+    from resettle.cli.demo.cluster import CycleRunner, DemoCluster
+    from resettle.cli.demo.narration import Narrator
     from resettle.cli.demo.scenario import objects
-    from resettle.cli.text.plan import Paint, colourful
-    from resettle.cli.text.terminal import width
+    from resettle.cli.text.plan import Paint, use_colour
+    from resettle.cli.text.terminal import terminal_width
     from resettle.framework.registry import default_registry
 
     plugins = default_registry()
-    name, planner = _planner(arguments.policy, plugins)
-    for caution in planner.cautions:
+    name, descheduler = _build_descheduler(arguments.policy, plugins)
+    for caution in descheduler.cautions:
         print(f"note: {caution}", file=sys.stderr)
     if arguments.report:
         # Better to hear of it now than after the story.
-        _written(arguments.report, "")
-    say = _reading_aloud(pause=sys.stdout.isatty() and not arguments.fast)
-    with Stage(objects()) as stage:
-        player = Player(stage, planner, plugins)
-        story = Teller(stage, player, say, Paint(colourful(sys.stdout)), width()).story(name)
+        _write_file(arguments.report, "")
+    print_paragraph = _paced_printer(pause=sys.stdout.isatty() and not arguments.fast)
+    with DemoCluster(objects()) as stage:
+        player = CycleRunner(stage, descheduler, plugins)
+        story = Narrator(stage, player, print_paragraph, Paint(use_colour(sys.stdout)), terminal_width()).run(name)
     if arguments.report:
-        from resettle.web.simulation_page import page
+        from resettle.web.simulation_page import simulation_page
 
-        _written(arguments.report, page([story], title=_TITLE, caveat=_CAVEAT))
+        _write_file(arguments.report, simulation_page([story], title=_TITLE, caveat=_CAVEAT))
         print(f"note: the report is in {arguments.report}", file=sys.stderr)
     for failed in story.errors:
         print(f"error: {failed}", file=sys.stderr)
     return 1 if story.errors else 0
 
 
-def _planner(file: str | None, plugins: Mapping[str, Plugin]) -> tuple[str, Descheduler]:
+def _build_descheduler(file: str | None, plugins: Mapping[str, Plugin]) -> tuple[str, Descheduler]:
     """The policy made ready, and what to call it."""
     from resettle.cli.demo.scenario import POLICY
-    from resettle.framework.descheduler import assembled
+    from resettle.framework.descheduler import build_descheduler
     from resettle.policy.load import load_policy
 
-    name = shown_name(file) if file else "the bundled policy"
+    name = display_name(file) if file else "the bundled policy"
     policy = load_policy(read_text(file) if file else POLICY, name=name, plugins=plugins)
     print_warnings(policy.warnings)
-    return name, assembled(policy, plugins)
+    return name, build_descheduler(policy, plugins)
 
 
-def _written(file: str, text: str) -> None:
+def _write_file(file: str, text: str) -> None:
     """Writes a file, or says why it cannot be written."""
     try:
         Path(file).write_text(text, encoding="utf-8")
@@ -106,7 +106,7 @@ def _written(file: str, text: str) -> None:
         raise InputError(f"`{file}` cannot be written: {why}; name another file") from None
 
 
-def _reading_aloud(*, pause: bool) -> Callable[[str], None]:
+def _paced_printer(*, pause: bool) -> Callable[[str], None]:
     """Prints paragraphs with an empty line between, and gives people time to read each."""
     said: list[str] = []
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 from resettle import __version__
 from resettle.cli.commands import run as run_command
 from resettle.cli.commands.run import add_flags
-from resettle.cli.main import carried_out, leave
+from resettle.cli.main import execute_command, exit_at_once
 from resettle.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ exit codes:
 """
 
 
-class PeerParser(Parser):
+class UpstreamParser(Parser):
     """A parser that ends as the peer does."""
 
     def error(self, message: str) -> NoReturn:
@@ -47,9 +47,9 @@ class PeerParser(Parser):
         self.exit(1, f"{self.prog}: error: {message}\n")
 
 
-def parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     """Everything the peer's command line understands."""
-    command = PeerParser(
+    command = UpstreamParser(
         prog="descheduler",
         usage="%(prog)s --policy-config-file FILE [flags]\n       %(prog)s version",
         description=run_command.SUMMARY,
@@ -63,15 +63,15 @@ def parser() -> argparse.ArgumentParser:
 
 def run(words: Sequence[str] | None = None) -> int:
     """Carries out a command line and gives its exit code."""
-    asked = list(sys.argv[1:] if words is None else words)
-    if asked[:1] == ["version"]:
+    argv = list(sys.argv[1:] if words is None else words)
+    if argv[:1] == ["version"]:
         print(f"resettle {__version__}, in the place of kubernetes-sigs/descheduler")
         return 0
-    if asked[:1] == ["help"]:
-        asked = ["--help"]
-    return carried_out(parser().parse_args(asked))
+    if argv[:1] == ["help"]:
+        argv = ["--help"]
+    return execute_command(build_parser().parse_args(argv))
 
 
 def main() -> None:
     """Runs as a program."""
-    leave(run())
+    exit_at_once(run())

@@ -8,7 +8,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from resettle.cli.inputs.cluster import add_sources, read
+from resettle.cli.inputs.cluster import add_source_flags, read_inputs
 from resettle.clock import Stopwatch
 
 if TYPE_CHECKING:
@@ -39,18 +39,18 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = explain.add_subparsers(metavar="WHAT", required=True, title="what to explain")
-    pod = _command(
+    pod = _add_command(
         commands, "pod", "NAMESPACE/NAME", "Say whether a pod moves, and if not, what would help."
     )
-    pod.add_argument("pod", metavar="NAMESPACE/NAME", type=pod_key, help="the pod")
+    pod.add_argument("pod", metavar="NAMESPACE/NAME", type=parse_pod_key, help="the pod")
     pod.set_defaults(run=run_pod)
-    node = _command(commands, "node", "NAME", "Say how full a node is, and which of its pods move.")
+    node = _add_command(commands, "node", "NAME", "Say how full a node is, and which of its pods move.")
     node.add_argument("node", metavar="NAME", help="the node")
     node.set_defaults(run=run_node)
-    cycle = _command(commands, "cycle", "", "Say what each plugin did, and what came close.")
+    cycle = _add_command(commands, "cycle", "", "Say what each plugin did, and what came close.")
     cycle.set_defaults(run=run_cycle)
     for command in (pod, node, cycle):
-        add_sources(command)
+        add_source_flags(command)
         command.add_argument(
             "-o",
             "--output",
@@ -60,7 +60,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         )
 
 
-def _command(
+def _add_command(
     commands: argparse._SubParsersAction[argparse.ArgumentParser],
     name: str,
     argument: str,
@@ -76,7 +76,7 @@ def _command(
     )
 
 
-def pod_key(text: str) -> tuple[str, str]:
+def parse_pod_key(text: str) -> tuple[str, str]:
     """Namespace and name."""
     namespace, slash, name = text.partition("/")
     if not slash or not namespace or not name or "/" in name:
@@ -108,7 +108,7 @@ def run_node(arguments: argparse.Namespace) -> int:
     from resettle.explain.pod import no_such_node
 
     inputs = _read_inputs(arguments)
-    node = inputs.snapshot.fleet.get(arguments.node)
+    node = inputs.snapshot.node_index.get(arguments.node)
     if node is None:
         raise no_such_node(inputs.snapshot, arguments.node)
     answer = explain_node(inputs, node)
@@ -137,7 +137,7 @@ def _read_inputs(arguments: argparse.Namespace, pod: tuple[str, str] | None = No
     gc.disable()
     from resettle.explain.what_if import PlanInputs
 
-    inputs = PlanInputs(*read(arguments, Stopwatch(), pod))
+    inputs = PlanInputs(*read_inputs(arguments, Stopwatch(), pod))
     # Each plan that is tried leaves a snapshot that refers to itself, for the collector to free.
     gc.freeze()
     gc.enable()
@@ -145,10 +145,10 @@ def _read_inputs(arguments: argparse.Namespace, pod: tuple[str, str] | None = No
 
 
 def _print_text(render: Any, answer: Any) -> None:
-    from resettle.cli.text.plan import Paint, colourful
-    from resettle.cli.text.terminal import width
+    from resettle.cli.text.plan import Paint, use_colour
+    from resettle.cli.text.terminal import terminal_width
 
-    print(render(answer, Paint(colourful(sys.stdout)), width()), end="")
+    print(render(answer, Paint(use_colour(sys.stdout)), terminal_width()), end="")
 
 
 def _print_json(document: dict[str, Any]) -> None:

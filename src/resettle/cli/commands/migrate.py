@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from resettle import __version__
 from resettle.cli.commands.policy import TARGETS
 from resettle.errors import InputError
-from resettle.files import STDIN, read_text, shown_name
+from resettle.files import STDIN, read_text, display_name
 
 if TYPE_CHECKING:
-    from resettle.cli.migrate.findings import Verdict
+    from resettle.cli.migrate.findings import MigrationReport
 
 _EXAMPLE = """\
 examples:
@@ -70,7 +70,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def run(arguments: argparse.Namespace) -> int:
     """Tells what was found; 1 when something has to be mended first."""
-    from resettle.cli.migrate.findings import as_json, as_text, judged
+    from resettle.cli.migrate.findings import report_json, report_text, assess_inventory
     from resettle.cli.migrate.inventory import Inventory
     from resettle.framework.registry import default_registry
 
@@ -78,36 +78,36 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("stdin is one file; name it once")
     inventory = Inventory()
     for file in arguments.files:
-        inventory.read(read_text(file), shown_name(file))
-    if inventory.empty:
-        raise InputError(_nothing_found(arguments.files, inventory.aside))
-    verdict = judged(inventory, default_registry(), arguments.image)
+        inventory.read(read_text(file), display_name(file))
+    if inventory.is_empty:
+        raise InputError(_nothing_found_message(arguments.files, inventory.ignored_kinds))
+    verdict = assess_inventory(inventory, default_registry(), arguments.image)
     if arguments.write:
         _write(verdict, arguments)
     if arguments.output == "json":
-        print(as_json(verdict))
+        print(report_json(verdict))
     else:
-        print("\n".join(as_text(verdict, _next_steps(verdict, arguments))))
+        print("\n".join(report_text(verdict, _next_steps(verdict, arguments))))
     return 0 if verdict.ready else 1
 
 
-def _nothing_found(files: list[str], aside: dict[str, int]) -> str:
-    named = ", ".join(map(shown_name, files))
-    kinds = ", ".join(sorted(kind for kind, count in aside.items() if count))
-    met = f" (there is: {kinds})" if kinds else ""
+def _nothing_found_message(files: list[str], ignored: dict[str, int]) -> str:
+    named = ", ".join(map(display_name, files))
+    kinds = ", ".join(sorted(kind for kind, count in ignored.items() if count))
+    others = f" (there is: {kinds})" if kinds else ""
     return (
-        f"nothing of descheduler is in {named}{met}; "
+        f"nothing of descheduler is in {named}{others}; "
         "name its policy or ConfigMap, the manifest that runs it, or the values of its chart"
     )
 
 
-def _write(verdict: Verdict, arguments: argparse.Namespace) -> None:
-    from resettle.files import replacing
-    from resettle.policy.versions.upgrade import written
+def _write(verdict: MigrationReport, arguments: argparse.Namespace) -> None:
+    from resettle.files import replace_file
+    from resettle.policy.versions.upgrade import write_policy
 
     usable = [it for it in verdict.policies if it.reading is not None]
     if len(usable) != 1:
-        titles = ", ".join(f"{it.policy.sheet.file}: {it.policy.title}" for it in usable)
+        titles = ", ".join(f"{it.policy.source.file}: {it.policy.title}" for it in usable)
         raise InputError(
             f"--write takes one policy that can be used, and there are {len(usable)}"
             + (f" ({titles}); name its file alone" if usable else "; mend it first")
@@ -119,12 +119,12 @@ def _write(verdict: Verdict, arguments: argparse.Namespace) -> None:
     if reading is None:
         says = f"as {arguments.to} the policy has problems"
         raise InputError(f"{says}; without --write they are listed")
-    with replacing(arguments.write) as sink:
-        sink.write(written(reading, it.policy.title, arguments.to).encode())
+    with replace_file(arguments.write) as sink:
+        sink.write(write_policy(reading, it.policy.title, arguments.to).encode())
     print(f"written: {arguments.write}", file=sys.stderr)
 
 
-def _next_steps(verdict: Verdict, arguments: argparse.Namespace) -> list[str]:
+def _next_steps(verdict: MigrationReport, arguments: argparse.Namespace) -> list[str]:
     policy = arguments.write or "policy.yaml"
     steps = []
     if not verdict.ready:

@@ -10,12 +10,12 @@ import gc
 import resource
 import sys
 
-from resettle.cli.flags.record import count
-from resettle.cli.inputs.cluster import add_sources, read
+from resettle.cli.flags.record import parse_count
+from resettle.cli.inputs.cluster import add_source_flags, read_inputs
 from resettle.clock import Stopwatch
 
 
-def timetable(watch: Stopwatch[str]) -> str:
+def format_timings(watch: Stopwatch[str]) -> str:
     """Phases with their times in milliseconds, and the whole process below."""
     width = max(map(len, (*watch.spent, "whole process")))
     lines = [f"{'PHASE':{width}}  {'WALL ms':>9}  {'CPU ms':>9}"]
@@ -63,11 +63,11 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_sources(command)
+    add_source_flags(command)
     command.add_argument(
         "--round",
         metavar="N",
-        type=count,
+        type=parse_count,
         help="with --record: which plan of the cycle, if it was drawn several times (default: 1)",
     )
     command.add_argument(
@@ -89,14 +89,14 @@ def run(arguments: argparse.Namespace) -> int:
     gc.disable()
     watch = Stopwatch[str]()
     with watch.phase("start"):
-        from resettle.cli.text.plan import colourful, plan_json, plan_text, plan_yaml
-    descheduler, snapshot, earlier_rounds = read(arguments, watch)
+        from resettle.cli.text.plan import use_colour, plan_json, plan_text, plan_yaml
+    descheduler, snapshot, earlier_rounds = read_inputs(arguments, watch)
     plan = descheduler.draw_plan(
         snapshot, earlier_rounds=earlier_rounds, phase=lambda turn: watch.phase(turn.plugin)
     )
     with watch.phase("print"):
         if arguments.output == "table":
-            print(plan_text(plan, snapshot, colour=colourful(sys.stdout)), end="")
+            print(plan_text(plan, snapshot, colour=use_colour(sys.stdout)), end="")
         elif arguments.output == "json":
             print(plan_json(plan))
         else:
@@ -104,5 +104,5 @@ def run(arguments: argparse.Namespace) -> int:
     for failed in plan.errors:
         print(f"error: {failed}", file=sys.stderr)
     if arguments.profile_cycle:
-        print(timetable(watch), file=sys.stderr)
+        print(format_timings(watch), file=sys.stderr)
     return 1 if plan.errors else 0

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from resettle.errors import InputError, PolicyError
-from resettle.files import read_text, shown_name
+from resettle.files import read_text, display_name
 
 if TYPE_CHECKING:
     from resettle.policy.args import KnownPlugins
@@ -45,14 +45,14 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     policy = subcommands.add_parser("policy", help=summary, description=summary)
     commands = policy.add_subparsers(metavar="COMMAND", required=True)
 
-    check = _command(commands, "check", "Report every problem of a policy.", _CHECK_EXAMPLE)
+    check = _add_command(commands, "check", "Report every problem of a policy.", _CHECK_EXAMPLE)
     check.add_argument("files", metavar="FILE", nargs="+", help="a policy; `-` reads stdin")
     check.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="how to print the result"
     )
     check.set_defaults(run=run_check)
 
-    convert = _command(
+    convert = _add_command(
         commands, "convert", "Print a policy in a newer apiVersion, tidied.", _CONVERT_EXAMPLE
     )
     convert.add_argument("file", metavar="FILE", help="the policy; `-` reads stdin")
@@ -68,13 +68,13 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     convert.set_defaults(run=run_convert)
 
-    schema = _command(
+    schema = _add_command(
         commands, "schema", "Print the JSON Schema of policies, for editors.", _SCHEMA_EXAMPLE
     )
     schema.set_defaults(run=run_schema)
 
 
-def _command(
+def _add_command(
     commands: argparse._SubParsersAction[argparse.ArgumentParser],
     name: str,
     summary: str,
@@ -98,7 +98,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     unread: list[str] = []
     failed = False
     for file in arguments.files:
-        name = shown_name(file)
+        name = display_name(file)
         try:
             policy = load_policy(read_text(file), name=name, plugins=plugins)
         except InputError as error:
@@ -112,10 +112,10 @@ def run_check(arguments: argparse.Namespace) -> int:
         else:
             problems += policy.warnings
             if arguments.output == "text":
-                print(all_is_well(name, policy))
+                print(success_line(name, policy))
                 print_warnings(policy.warnings)
     if arguments.output == "json":
-        print(as_json(problems))
+        print(to_json(problems))
     if unread:
         raise InputError("\n".join(unread))
     return 1 if failed else 0
@@ -124,25 +124,25 @@ def run_check(arguments: argparse.Namespace) -> int:
 def run_convert(arguments: argparse.Namespace) -> int:
     """Prints the policy in the apiVersion asked for, and on stderr what changes on the way."""
     from resettle.policy.load import read_policy
-    from resettle.policy.versions.upgrade import differences, written
+    from resettle.policy.versions.upgrade import differences, write_policy
 
-    name = shown_name(arguments.file)
+    name = display_name(arguments.file)
     reading = read_policy(
         read_text(arguments.file),
         name=name,
         plugins=installed_plugins(),
         improved=arguments.to == OURS,
     )
-    text = written(reading, name, arguments.to)
+    text = write_policy(reading, name, arguments.to)
     warnings, changed = reading.policy.warnings, differences(reading)
     if arguments.output == "json":
-        print(as_json({"policy": text, "warnings": warnings, "differences": changed}))
+        print(to_json({"policy": text, "warnings": warnings, "differences": changed}))
         return 0
     print_warnings(warnings)
     if changed:
         print(f"note: {name} decides differently as {OURS}:", file=sys.stderr)
-    for one in changed:
-        print(f"  - {one}", file=sys.stderr)
+    for difference in changed:
+        print(f"  - {difference}", file=sys.stderr)
     print(text, end="")
     return 0
 
@@ -162,7 +162,7 @@ def installed_plugins() -> KnownPlugins:
     return default_registry()
 
 
-def all_is_well(name: str, policy: Policy) -> str:
+def success_line(name: str, policy: Policy) -> str:
     """The line for a policy that can be used."""
     parts = ["no problems", counted(len(policy.profiles), "profile")]
     if policy.warnings:
@@ -181,8 +181,8 @@ def print_warnings(warnings: Iterable[Any]) -> None:
         print(f"warning: {warning}", file=sys.stderr)
 
 
-def as_json(said: Any) -> str:
+def to_json(value: Any) -> str:
     """What would be told in words, as JSON for programs."""
     from msgspec import to_builtins
 
-    return json.dumps(to_builtins(said), indent=2, ensure_ascii=False)
+    return json.dumps(to_builtins(value), indent=2, ensure_ascii=False)

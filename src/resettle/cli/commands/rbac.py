@@ -9,12 +9,12 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from resettle.cli.commands.check_access import add_needs, named_policy, needed_rights
+from resettle.cli.commands.check_access import add_permission_flags, read_named_policy, required_permissions
 from resettle.cli.flags.common import add_switch
 
 if TYPE_CHECKING:
     from resettle.policy.document import Policy
-    from resettle.rbac.manifests import Names
+    from resettle.rbac.manifests import ManifestNames
 
 Object = dict[str, Any]
 _NAMES = {"descheduler": "resettle", "soft-tainter": "resettle-soft-tainter"}
@@ -43,7 +43,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_needs(
+    add_permission_flags(
         command,
         "the descheduler policy, `-` for stdin (default: any that can be written)",
         required=False,
@@ -79,26 +79,26 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the manifest."""
-    from resettle.rbac.manifests import Names, manifest
+    from resettle.rbac.manifests import ManifestNames, manifest
 
-    names = Names(
+    names = ManifestNames(
         name=arguments.name or _NAMES[arguments.component],
         namespace=arguments.namespace,
         account=arguments.service_account,
-    ).checked()
-    policy = named_policy(arguments)
-    granted = manifest(needed_rights(arguments, policy), names)
+    ).validate()
+    policy = read_named_policy(arguments)
+    granted = manifest(required_permissions(arguments, policy), names)
     match arguments.output:
         case "helm":
-            print(_as_values(granted, arguments.component), end="")
+            print(_to_helm_values(granted, arguments.component), end="")
         case "json":
-            print(_as_json([*_guard(arguments, policy, names), *granted]), end="")
+            print(_to_json([*_admission_policy(arguments, policy, names), *granted]), end="")
         case _:
-            print(_as_yaml([*_guard(arguments, policy, names), *granted]), end="")
+            print(_to_yaml([*_admission_policy(arguments, policy, names), *granted]), end="")
     return 0
 
 
-def _guard(arguments: argparse.Namespace, policy: Policy | None, names: Names) -> list[Object]:
+def _admission_policy(arguments: argparse.Namespace, policy: Policy | None, names: ManifestNames) -> list[Object]:
     """The guard, before what it guards: nobody writes nodes before it stands."""
     from resettle.controllers.soft_taints.admission_policy import admission_policy, taint_prefixes
 
@@ -107,7 +107,7 @@ def _guard(arguments: argparse.Namespace, policy: Policy | None, names: Names) -
     return admission_policy(names, taint_prefixes(policy.soft_taints if policy else None))
 
 
-def _as_yaml(objects: list[Object]) -> str:
+def _to_yaml(objects: list[Object]) -> str:
     import yaml
 
     class Readable(yaml.SafeDumper):
@@ -124,13 +124,13 @@ def _as_yaml(objects: list[Object]) -> str:
     return "---\n".join(texts)
 
 
-def _as_json(objects: list[Object]) -> str:
+def _to_json(objects: list[Object]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2) + "\n"
 
 
-def _as_values(granted: list[Object], component: str) -> str:
+def _to_helm_values(granted: list[Object], component: str) -> str:
     """What holds everywhere; names, guard, and the Role of the lease, are the chart's own."""
     (role,) = (it for it in granted if it["kind"] == "ClusterRole")
     if component == "soft-tainter":
-        return _as_yaml([{"softTainter": {"rules": role["rules"]}}])
-    return _as_yaml([{"rbac": {"rules": role["rules"]}}])
+        return _to_yaml([{"softTainter": {"rules": role["rules"]}}])
+    return _to_yaml([{"rbac": {"rules": role["rules"]}}])

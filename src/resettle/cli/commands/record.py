@@ -7,11 +7,11 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from resettle.cli.commands.explain import pod_key
-from resettle.cli.flags.record import add_cycle
+from resettle.cli.commands.explain import parse_pod_key
+from resettle.cli.flags.record import add_cycle_flags
 
 if TYPE_CHECKING:
-    from resettle.record.reader import Book, Recorded
+    from resettle.record.reader import RecordReader, RecordedCycle
 
 _EXAMPLE = """\
 examples:
@@ -38,11 +38,11 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = record.add_subparsers(metavar="WHAT", required=True, title="what to do")
-    listing = _command(commands, "list", "List all cycles: when, how many moved, how it ended.")
+    listing = _add_command(commands, "list", "List all cycles: when, how many moved, how it ended.")
     listing.set_defaults(run=run_list)
-    find = _command(commands, "find", "Tell in which cycles a pod was wanted, moved or refused.")
+    find = _add_command(commands, "find", "Tell in which cycles a pod was wanted, moved or refused.")
     find.add_argument(
-        "--pod", metavar="NAMESPACE/NAME", type=pod_key, required=True, help="the pod"
+        "--pod", metavar="NAMESPACE/NAME", type=parse_pod_key, required=True, help="the pod"
     )
     find.add_argument(
         "--moved",
@@ -53,8 +53,8 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     for command in (listing, find):
         command.add_argument("--since", metavar="TIME", help="leave out cycles before this time")
         command.add_argument("--until", metavar="TIME", help="leave out cycles after this time")
-    show = _command(commands, "show", "Show the moves of a cycle and what became of each.")
-    add_cycle(show)
+    show = _add_command(commands, "show", "Show the moves of a cycle and what became of each.")
+    add_cycle_flags(show)
     show.set_defaults(run=run_show)
     for command in (listing, find, show):
         command.add_argument(
@@ -66,7 +66,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         )
 
 
-def _command(
+def _add_command(
     commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=summary, description=summary)
@@ -76,28 +76,28 @@ def _command(
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Lists cycles."""
-    from resettle.cli.inputs.recorded import opened
-    from resettle.cli.text.record import listed, recorded_document
+    from resettle.cli.inputs.recorded import open_record
+    from resettle.cli.text.record import cycle_list_text, cycle_summary_document
 
-    cycles = _between(opened(arguments.folder), arguments)
+    cycles = _cycles_between(open_record(arguments.folder), arguments)
     if arguments.output == "json":
-        _print_json([recorded_document(it) for it in cycles])
+        _print_json([cycle_summary_document(it) for it in cycles])
     else:
-        print(listed(cycles), end="")
+        print(cycle_list_text(cycles), end="")
     return 0
 
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Shows a cycle, the last one if none is named."""
-    from resettle.cli.inputs.recorded import chosen, opened
-    from resettle.cli.text.record import cycle_document, shown
+    from resettle.cli.inputs.recorded import named_cycle, open_record
+    from resettle.cli.text.record import recorded_cycle_document, recorded_cycle_text
 
-    book = opened(arguments.folder)
-    recorded = chosen(arguments, book) or book.cycles[-1]
+    book = open_record(arguments.folder)
+    recorded = named_cycle(arguments, book) or book.cycles[-1]
     if arguments.output == "json":
-        _print_json(cycle_document(recorded))
+        _print_json(recorded_cycle_document(recorded))
     else:
-        print(shown(recorded), end="")
+        print(recorded_cycle_text(recorded), end="")
     return 0
 
 
@@ -105,36 +105,36 @@ def run_find(arguments: argparse.Namespace) -> int:
     """Finds a pod; 1 where some cycles could not be asked."""
     import gc
 
-    from resettle.cli.inputs.recorded import opened
-    from resettle.cli.text.record import finding_document, found
+    from resettle.cli.inputs.recorded import open_record
+    from resettle.cli.text.record import pod_history_document, pod_history_text
     from resettle.framework.registry import default_registry
-    from resettle.record.replay import Search
-    from resettle.text import counted
+    from resettle.record.replay import PodSearch
+    from resettle.text import format_count
 
     gc.disable()
-    book = opened(arguments.folder)
-    cycles = _between(book, arguments)
-    search = Search(book, arguments.pod, default_registry())
-    findings = list(search.moves(cycles) if arguments.moved else search.everything(cycles))
+    book = open_record(arguments.folder)
+    cycles = _cycles_between(book, arguments)
+    search = PodSearch(book, arguments.pod, default_registry())
+    findings = list(search.moves(cycles) if arguments.moved else search.proposals(cycles))
     if arguments.output == "json":
-        _print_json([finding_document(it) for it in findings])
+        _print_json([pod_history_document(it) for it in findings])
     elif findings:
-        print(found(findings), end="")
+        print(pod_history_text(findings), end="")
     else:
         did = "asked" if arguments.moved else "wanted"
-        knew = "" if arguments.moved else f", {search.known:,} of which knew it"
+        knew = "" if arguments.moved else f", {search.cycles_with_pod:,} of which knew it"
         pod = "/".join(arguments.pod)
-        print(f"nobody {did} {pod} to leave in {counted(len(cycles), 'cycle')}{knew}")
+        print(f"nobody {did} {pod} to leave in {format_count(len(cycles), 'cycle')}{knew}")
     for gap in search.gaps:
         print(f"error: {gap}", file=sys.stderr)
     return 1 if search.gaps else 0
 
 
-def _between(book: Book, arguments: argparse.Namespace) -> list[Recorded]:
+def _cycles_between(book: RecordReader, arguments: argparse.Namespace) -> list[RecordedCycle]:
     """The cycles of the record that the flags leave in."""
-    from resettle.times import named_time
+    from resettle.times import parse_time_flag
 
-    since, until = named_time(arguments.since, "--since"), named_time(arguments.until, "--until")
+    since, until = parse_time_flag(arguments.since, "--since"), parse_time_flag(arguments.until, "--until")
     return [
         it
         for it in book.cycles

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 from resettle.cli.daemon import SIGNALS, run_component, with_log
 from resettle.cli.flags import daemon
 from resettle.cli.flags.common import (
-    add_context,
-    add_kubeconfig,
-    add_log,
-    add_policy,
-    add_policy_problems,
+    add_context_flag,
+    add_kubeconfig_flag,
+    add_log_flags,
+    add_policy_flag,
+    add_policy_problems_flag,
     add_switch,
-    seconds,
-    truth,
+    parse_seconds,
+    parse_bool,
 )
-from resettle.cli.flags.daemon import DESCHEDULER, add_lease, lease_of
-from resettle.cli.flags.record import add_recording
-from resettle.cli.flags.upstream import add_idle_flags, warn_of_idle_flags
+from resettle.cli.flags.daemon import DESCHEDULER_LEASE, add_lease_flags, lease_settings
+from resettle.cli.flags.record import add_record_flags
+from resettle.cli.flags.upstream import add_ignored_flags, warn_about_ignored_flags
 from resettle.errors import InputError
 from resettle.files import STDIN
 
@@ -45,8 +45,8 @@ _GATES = (_GATE, "AllAlpha", "AllBeta")
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     """Adds every flag of `run`."""
-    add_policy(command, "the policy; read again whenever it changes", as_peer=True)
-    add_policy_problems(command)
+    add_policy_flag(command, "the policy; read again whenever it changes", with_upstream_name=True)
+    add_policy_problems_flag(command)
     command.add_argument(
         "--descheduling-interval",
         metavar="TIME",
@@ -61,22 +61,22 @@ def add_flags(command: argparse.ArgumentParser) -> None:
         default=[],
         help=f"`{_GATE}=false` has pods that others move on request treated as any other",
     )
-    _add_access(command.add_argument_group("access to the cluster"))
-    add_lease(command.add_argument_group("leader election"), DESCHEDULER)
+    _add_access_flags(command.add_argument_group("access to the cluster"))
+    add_lease_flags(command.add_argument_group("leader election"), DESCHEDULER_LEASE)
     daemon.add_endpoint_flags(command)
     daemon.add_tracing_flags(command)
-    add_log(command.add_argument_group("the log, on stderr"))
-    add_recording(command)
-    add_idle_flags(command)
+    add_log_flags(command.add_argument_group("the log, on stderr"))
+    add_record_flags(command)
+    add_ignored_flags(command)
 
 
-def _add_access(group: argparse._ArgumentGroup) -> None:
-    add_kubeconfig(group, as_peer=True)
-    add_context(group)
+def _add_access_flags(group: argparse._ArgumentGroup) -> None:
+    add_kubeconfig_flag(group, with_upstream_name=True)
+    add_context_flag(group)
     group.add_argument(
         "--client-connection-qps",
         metavar="N",
-        type=_number,
+        type=_parse_number,
         default=0.0,
         help="evictions a second; 0 means 5, a negative number no limit",
     )
@@ -89,32 +89,32 @@ def _add_access(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def settings_of(arguments: argparse.Namespace) -> RunSettings:
+def run_settings(arguments: argparse.Namespace) -> RunSettings:
     """How to run, as the flags say."""
     from resettle.kube.leader_election.election import new_identity
     from resettle.runtime import RunSettings
 
-    interval = seconds("--descheduling-interval", arguments.descheduling_interval)
+    interval = parse_seconds("--descheduling-interval", arguments.descheduling_interval)
     return RunSettings(
-        policy_file=_file(arguments.policy),
+        policy_file=_policy_file(arguments.policy),
         forgiving=arguments.forgiving,
         interval=interval,
         dry_run=arguments.dry_run,
         qps=arguments.client_connection_qps,
         burst=arguments.client_connection_burst,
-        lease=lease_of(arguments, "" if interval else "set --descheduling-interval"),
+        lease=lease_settings(arguments, "" if interval else "set --descheduling-interval"),
         identity=new_identity(),
-        background=_background(arguments.feature_gates),
+        background=_background_evictions(arguments.feature_gates),
     )
 
 
-def _file(policy: str) -> str:
+def _policy_file(policy: str) -> str:
     if policy == STDIN:
         raise InputError("--policy: a run reads its policy before every cycle; name a file")
     return policy
 
 
-def _number(word: str) -> float:
+def _parse_number(word: str) -> float:
     """A number that can be reckoned with."""
     try:
         number = float(word)
@@ -125,11 +125,11 @@ def _number(word: str) -> float:
     return number
 
 
-def _background(gates: Sequence[str]) -> bool:
+def _background_evictions(gates: Sequence[str]) -> bool:
     """Whether the gates leave moves in the background on."""
     from resettle.policy.problems import did_you_mean
 
-    chosen = True
+    enabled = True
     for gate in filter(None, ",".join(gates).split(",")):
         name, _, word = (part.strip() for part in gate.partition("="))
         if name not in _GATES:
@@ -137,12 +137,12 @@ def _background(gates: Sequence[str]) -> bool:
                 f"--feature-gates: there is no gate `{name}`; {did_you_mean(name, _GATES)}"
             )
         try:
-            value = truth(word)
+            value = parse_bool(word)
         except argparse.ArgumentTypeError as error:
             raise InputError(f"--feature-gates: {name}: {error}") from None
         if name == _GATE:
-            chosen = value
-    return chosen
+            enabled = value
+    return enabled
 
 
 _EXAMPLE = f"""\
@@ -180,39 +180,39 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, log: Log) -> int:
-    from resettle.cli.flags.record import scribe_of
+    from resettle.cli.flags.record import record_writer
     from resettle.clock import SYSTEM
     from resettle.framework.registry import default_registry
     from resettle.runtime import Descheduling
     from resettle.runtime.status import IGNORE_RUN
     from resettle.telemetry import build_run_metrics
 
-    settings = settings_of(arguments)
-    serving = daemon.endpoint_settings(arguments, optional=not settings.interval)
-    scribe = scribe_of(arguments, log)
-    warn_of_idle_flags(arguments, log)
+    settings = run_settings(arguments)
+    endpoint_settings = daemon.endpoint_settings(arguments, optional=not settings.interval)
+    writer = record_writer(arguments, log)
+    warn_about_ignored_flags(arguments, log)
     if settings.lease and settings.dry_run:
         log.warning("no lease is taken", reason="a dry run changes nothing")
     plugins = default_registry()
 
     @contextmanager
     def open_component(metrics: RunMetrics | None) -> Iterator[Descheduling]:
-        observers: list[CycleObserver] = [metrics.reported] if metrics else []
-        if scribe:
-            observers.append(scribe)
+        observers: list[CycleObserver] = [metrics.observe_cycle] if metrics else []
+        if writer:
+            observers.append(writer)
         run_observer = metrics or IGNORE_RUN
-        with daemon.spans_of(arguments, log) as spans:
+        with daemon.open_spans(arguments, log) as spans:
             yield Descheduling(settings, plugins, SYSTEM, log, observers, run_observer, spans)
 
     async def close_record() -> None:
-        if scribe:
-            await scribe.close()
+        if writer:
+            await writer.close()
 
     return run_component(
         arguments,
         log,
         settings,
-        serving,
+        endpoint_settings,
         plugins,
         make_metrics=build_run_metrics,
         open_component=open_component,

@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from resettle.cli.flags.record import asked_wrongly
-from resettle.cli.inputs.cluster import add_sources
+from resettle.cli.flags.record import flag_conflict
+from resettle.cli.inputs.cluster import add_source_flags
 from resettle.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from resettle.simulate.result import Story
+    from resettle.simulate.result import SimulationResult
 
 _INTERVAL = re.compile(r"((\d+(\.\d*)?|\.\d+)(ms|s|m|h))+")
 _EXAMPLE = """\
@@ -46,7 +46,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_sources(command)
+    add_source_flags(command)
     command.add_argument(
         "--against", metavar="FILE", help="a second policy, to compare with the first"
     )
@@ -70,13 +70,13 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument(
         "--cycles",
         metavar="N",
-        type=cycle_count,
+        type=parse_cycle_count,
         help="how many cycles to run (default: up to 10, fewer once nothing moves)",
     )
     command.add_argument(
         "--interval",
         metavar="TIME",
-        type=interval,
+        type=parse_interval,
         help="from one cycle to the next, such as 90s or 1h (default: 5m)",
     )
     command.add_argument(
@@ -92,14 +92,14 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.set_defaults(run=run)
 
 
-def cycle_count(text: str) -> int:
+def parse_cycle_count(text: str) -> int:
     """A number of cycles."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"`{text}` is no number of cycles; write 1 or more")
     return int(text)
 
 
-def interval(text: str) -> timedelta:
+def parse_interval(text: str) -> timedelta:
     """A length of time that is more than nothing."""
     from resettle.policy.args import parse_duration
 
@@ -111,53 +111,53 @@ def interval(text: str) -> timedelta:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulates and prints; 1 when a plugin failed on the way."""
-    if wrong := asked_wrongly(arguments):
-        arguments.usage_error(wrong)
+    if conflict := flag_conflict(arguments):
+        arguments.usage_error(conflict)
     gc.disable()
-    from resettle.cli.inputs.simulation import staged
-    from resettle.simulate.result import told
+    from resettle.cli.inputs.simulation import read_simulation_inputs
+    from resettle.simulate.result import run_simulation
 
-    stage = staged(arguments)
+    inputs = read_simulation_inputs(arguments)
     # What was read stays; what the cycles leave behind refers to itself and has to be found.
     gc.freeze()
     gc.enable()
-    stories = [
-        told(
+    results = [
+        run_simulation(
             name,
-            part.planner,
-            stage.snapshot,
-            interval=stage.interval,
-            cycles=stage.cycles,
-            events=stage.events,
-            until_settled=stage.until_settled,
-            wants=stage.wants,
+            part.descheduler,
+            inputs.snapshot,
+            interval=inputs.interval,
+            cycles=inputs.cycles,
+            events=inputs.events,
+            until_settled=inputs.until_settled,
+            demand=inputs.loads,
             tainter=part.tainter,
         )
-        for name, part in stage.parts.items()
+        for name, part in inputs.policies.items()
     ]
     if arguments.report:
-        _write_report(arguments.report, stories)
+        _write_report(arguments.report, results)
     if arguments.output == "json":
-        from resettle.cli.text.simulation_json import stories_document
+        from resettle.cli.text.simulation_json import simulation_document
 
-        print(json.dumps(stories_document(stories), indent=2, ensure_ascii=False))
+        print(json.dumps(simulation_document(results), indent=2, ensure_ascii=False))
     else:
-        from resettle.cli.text.plan import Paint, colourful
-        from resettle.cli.text.simulation import stories_text
-        from resettle.cli.text.terminal import width
+        from resettle.cli.text.plan import Paint, use_colour
+        from resettle.cli.text.simulation import simulation_text
+        from resettle.cli.text.terminal import terminal_width
 
-        print(stories_text(stories, Paint(colourful(sys.stdout)), width()), end="")
-    failures = [(story.policy, failed) for story in stories for failed in story.errors]
+        print(simulation_text(results, Paint(use_colour(sys.stdout)), terminal_width()), end="")
+    failures = [(story.policy, failed) for story in results for failed in story.errors]
     for policy, failed in failures:
         print(f"error: {policy}: {failed}", file=sys.stderr)
     return 1 if failures else 0
 
 
-def _write_report(file: str, stories: Sequence[Story]) -> None:
-    from resettle.web.simulation_page import page
+def _write_report(file: str, results: Sequence[SimulationResult]) -> None:
+    from resettle.web.simulation_page import simulation_page
 
     try:
-        Path(file).write_text(page(stories), encoding="utf-8")
+        Path(file).write_text(simulation_page(results), encoding="utf-8")
     except OSError as error:
         why = error.strerror or str(error)
         raise InputError(f"`{file}` cannot be written: {why}; name another file") from None

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from resettle.cli.commands.policy import print_warnings
-from resettle.cli.flags.common import add_context, add_kubeconfig, add_policy
+from resettle.cli.flags.common import add_context_flag, add_kubeconfig_flag, add_policy_flag
 from resettle.errors import InputError
-from resettle.files import read_text, shown_name
+from resettle.files import read_text, display_name
 
 if TYPE_CHECKING:
-    from resettle.dumps.anonymize import Digests
-    from resettle.dumps.writer import Captured
+    from resettle.dumps.anonymize import Anonymizer
+    from resettle.dumps.writer import CaptureSummary
     from resettle.framework.descheduler import Descheduler
     from resettle.kube.auth.access import Access
     from resettle.model.kinds import Kind
@@ -48,9 +48,9 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_kubeconfig(command)
-    add_context(command)
-    add_policy(
+    add_kubeconfig_flag(command)
+    add_context_flag(command)
+    add_policy_flag(
         command,
         "list only what this policy reads; `-` for stdin (default: every kind that is known)",
         required=False,
@@ -83,28 +83,28 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def run(arguments: argparse.Namespace) -> int:
     """Captures the cluster and says on stderr what came of it."""
-    if wrong := _asked_wrongly(arguments):
-        arguments.usage_error(wrong)
+    if conflict := _flag_conflict(arguments):
+        arguments.usage_error(conflict)
     if arguments.digest:
         return _print_digests(arguments)
     if arguments.output == STDOUT and sys.stdout.isatty():
         raise InputError("a terminal cannot show the capture; name a file with -o, or use a pipe")
-    from resettle.dumps.writer import capture
+    from resettle.dumps.writer import write_capture
     from resettle.kube.auth.kubeconfig import find_access
-    from resettle.kube.watch.lists import Api
+    from resettle.kube.watch.lists import ListClient
     from resettle.model.kinds import KINDS
 
-    planner = _planner(arguments.policy)
-    kinds = _kinds(planner)
-    digests = _digests(arguments)
+    descheduler = _build_descheduler(arguments.policy)
+    kinds = _kinds_to_capture(descheduler)
+    digests = _build_digests(arguments)
     access = find_access(arguments.kubeconfig, arguments.context)
-    usage = _usage(access, planner)
-    api = Api(access)
+    usage = _measure_usage(access, descheduler)
+    api = ListClient(access)
     progress = Progress()
     now = datetime.now(UTC)
     try:
-        with _sink(arguments.output) as sink:
-            captured = capture(api, kinds, sink, now, digests, progress.tell, usage)
+        with _open_sink(arguments.output) as sink:
+            captured = write_capture(api, kinds, sink, now, digests, progress.show, usage)
     finally:
         progress.clear()
         api.close()
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _asked_wrongly(arguments: argparse.Namespace) -> str | None:
+def _flag_conflict(arguments: argparse.Namespace) -> str | None:
     """What is wrong with the flags taken together."""
     if arguments.salt == "":
         return "--salt is empty; write a text, or leave it out"
@@ -130,38 +130,38 @@ def _asked_wrongly(arguments: argparse.Namespace) -> str | None:
 
 
 def _print_digests(arguments: argparse.Namespace) -> int:
-    from resettle.dumps.anonymize import Digests
+    from resettle.dumps.anonymize import Anonymizer
 
-    digests = Digests(arguments.salt.encode())
+    digests = Anonymizer(arguments.salt.encode())
     for name in arguments.digest:
-        print(f"{digests.name(name)}  {name}")
+        print(f"{digests.hash_name(name)}  {name}")
     return 0
 
 
-def _planner(policy_file: str | None) -> Descheduler | None:
+def _build_descheduler(policy_file: str | None) -> Descheduler | None:
     """Who is to plan with the capture, if a policy is named."""
     if policy_file is None:
         return None
-    from resettle.framework.descheduler import assembled
+    from resettle.framework.descheduler import build_descheduler
     from resettle.framework.registry import default_registry
     from resettle.policy.load import load_policy
 
     plugins = default_registry()
-    policy = load_policy(read_text(policy_file), name=shown_name(policy_file), plugins=plugins)
+    policy = load_policy(read_text(policy_file), name=display_name(policy_file), plugins=plugins)
     print_warnings(policy.warnings)
-    return assembled(policy, plugins)
+    return build_descheduler(policy, plugins)
 
 
-def _kinds(planner: Descheduler | None) -> list[Kind]:
+def _kinds_to_capture(descheduler: Descheduler | None) -> list[Kind]:
     """What to list: all that is known, or what the policy reads."""
     from resettle.framework.registry import default_registry
     from resettle.model.kinds import kinds_to_list
 
     brought = [kind for plugin in default_registry().values() for kind in plugin.kinds]
-    return kinds_to_list(brought, planner.reads if planner else None)
+    return kinds_to_list(brought, descheduler.reads if descheduler else None)
 
 
-def _usage(access: Access, planner: Descheduler | None) -> Measured:
+def _measure_usage(access: Access, descheduler: Descheduler | None) -> Measured:
     """How busy nodes are: by the metrics API, or by whom the policy asks.
 
     A cluster without a metrics server can be captured as well as any, so what cannot be had is
@@ -170,36 +170,36 @@ def _usage(access: Access, planner: Descheduler | None) -> Measured:
     import asyncio
 
     from resettle.model.measurements import METRICS_API
-    from resettle.utilization.sources.poller import measured_once
+    from resettle.utilization.sources.poller import measure_once
 
-    questions = planner.measures if planner else frozenset({METRICS_API})
+    questions = descheduler.measures if descheduler else frozenset({METRICS_API})
     if not questions:
         return {}
-    usage = asyncio.run(measured_once(access, questions, planner.providers if planner else ()))
-    if planner:
+    usage = asyncio.run(measure_once(access, questions, descheduler.providers if descheduler else ()))
+    if descheduler:
         for failure in sorted({it.failure for it in usage.values() if it.failure}):
             print(f"note: left out: {failure}", file=sys.stderr)
     return usage
 
 
-def _digests(arguments: argparse.Namespace) -> Digests | None:
+def _build_digests(arguments: argparse.Namespace) -> Anonymizer | None:
     if not arguments.hash_names:
         return None
     import secrets
 
-    from resettle.dumps.anonymize import Digests
+    from resettle.dumps.anonymize import Anonymizer
 
     salt: str | None = arguments.salt
-    return Digests(salt.encode() if salt else secrets.token_bytes(RANDOM_SALT_BYTES))
+    return Anonymizer(salt.encode() if salt else secrets.token_bytes(RANDOM_SALT_BYTES))
 
 
-def _sink(file: str) -> AbstractContextManager[Any]:
-    from resettle.files import replacing
+def _open_sink(file: str) -> AbstractContextManager[Any]:
+    from resettle.files import replace_file
 
-    return nullcontext(sys.stdout.buffer) if file == STDOUT else replacing(file)
+    return nullcontext(sys.stdout.buffer) if file == STDOUT else replace_file(file)
 
 
-def _summary(file: str, captured: Captured) -> str:
+def _summary(file: str, captured: CaptureSummary) -> str:
     named = "standard output" if file == STDOUT else file
     counts = [f"{n:,} {plural}" for plural, n in captured.counts.items() if n]
     return f"{named}: {', '.join(counts) or 'no objects'}; {captured.size:,} bytes"
@@ -210,9 +210,9 @@ class Progress:
 
     def __init__(self) -> None:
         self._shown = 0
-        self._heard = sys.stderr.isatty()
+        self._on_terminal = sys.stderr.isatty()
 
-    def tell(self, plural: str, count: int) -> None:
+    def show(self, plural: str, count: int) -> None:
         """Shows how many there are so far."""
         self._show(f"{count:,} {plural}")
 
@@ -222,7 +222,7 @@ class Progress:
             self._show("")
 
     def _show(self, text: str) -> None:
-        if self._heard:
+        if self._on_terminal:
             blank = " " * (self._shown - len(text))
             end = "" if text else "\r"
             print(f"\r{text}{blank}{end}", end="", file=sys.stderr, flush=True)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from resettle.cli.daemon import SIGNALS, run_component, with_log
 from resettle.cli.flags import daemon
 from resettle.cli.flags.common import (
-    add_context,
-    add_kubeconfig,
-    add_log,
-    add_policy,
-    add_policy_problems,
+    add_context_flag,
+    add_kubeconfig_flag,
+    add_log_flags,
+    add_policy_flag,
+    add_policy_problems_flag,
     add_switch,
-    seconds,
+    parse_seconds,
 )
-from resettle.cli.flags.daemon import SOFT_TAINTER, add_lease, lease_of
+from resettle.cli.flags.daemon import SOFT_TAINTER_LEASE, add_lease_flags, lease_settings
 from resettle.errors import InputError
 from resettle.files import STDIN
 
@@ -55,14 +55,14 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_policy(
+    add_policy_flag(
         command,
         "the policy whose thresholds are gone by, the same as for `run`; read again whenever it "
         "changes. May be left out with --remove-only",
         required=False,
-        as_peer=True,
+        with_upstream_name=True,
     )
-    add_policy_problems(command)
+    add_policy_problems_flag(command)
     command.add_argument(
         "--interval",
         metavar="TIME",
@@ -84,11 +84,11 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="with --remove-only, also remove taints under this prefix; may be given several times",
     )
     access = command.add_argument_group("access to the cluster")
-    add_kubeconfig(access, as_peer=True)
-    add_context(access)
-    add_lease(command.add_argument_group("leader election"), SOFT_TAINTER)
+    add_kubeconfig_flag(access, with_upstream_name=True)
+    add_context_flag(access)
+    add_lease_flags(command.add_argument_group("leader election"), SOFT_TAINTER_LEASE)
     daemon.add_endpoint_flags(command, port=PORT)
-    add_log(command.add_argument_group("the log, on stderr"))
+    add_log_flags(command.add_argument_group("the log, on stderr"))
     command.set_defaults(run=run)
 
 
@@ -103,7 +103,7 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     from resettle.framework.registry import default_registry
     from resettle.telemetry import build_soft_tainter_metrics
 
-    settings = settings_of(arguments)
+    settings = taint_settings(arguments)
 
     def open_component(metrics: SoftTainterMetrics | None) -> AbstractContextManager[SoftTainting]:
         return nullcontext(SoftTainting(settings, SYSTEM, log, metrics or IGNORE_ROUNDS))
@@ -119,7 +119,7 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     )
 
 
-def settings_of(arguments: argparse.Namespace) -> TaintSettings:
+def taint_settings(arguments: argparse.Namespace) -> TaintSettings:
     """How to taint, as the flags say."""
     from resettle.controllers.soft_taints.reconcile import Mode
     from resettle.controllers.soft_taints.runner import TaintSettings
@@ -140,7 +140,7 @@ def settings_of(arguments: argparse.Namespace) -> TaintSettings:
     for prefix in arguments.prefix:
         for problem in SoftTaints(prefix=prefix).problems():
             raise InputError(f"--prefix: {problem}")
-    interval = 0.0 if arguments.once else seconds("--interval", arguments.interval)
+    interval = 0.0 if arguments.once else parse_seconds("--interval", arguments.interval)
     if not interval and not arguments.once:
         raise InputError("--interval is 0; give it a time such as 1m, or --once for a single round")
     mode = Mode.TAINT
@@ -152,6 +152,6 @@ def settings_of(arguments: argparse.Namespace) -> TaintSettings:
         interval=interval,
         mode=mode,
         prefixes=tuple(arguments.prefix),
-        lease=lease_of(arguments, "remove --once" if arguments.once else ""),
+        lease=lease_settings(arguments, "remove --once" if arguments.once else ""),
         identity=new_identity(),
     )

@@ -10,30 +10,30 @@ import argparse
 from resettle.errors import InputError
 
 
-def add_policy(
+def add_policy_flag(
     group: argparse._ActionsContainer,
-    says: str = "the descheduler policy; `-` for stdin",
+    help_text: str = "the descheduler policy; `-` for stdin",
     *,
     required: bool = True,
-    as_peer: bool = False,
+    with_upstream_name: bool = False,
 ) -> None:
     """Adds the flag that names the policy, also by the peer's name for it."""
     group.add_argument(
         "--policy",
-        *(["--policy-config-file"] if as_peer else []),
+        *(["--policy-config-file"] if with_upstream_name else []),
         dest="policy",
         metavar="FILE",
         required=required,
-        help=says,
+        help=help_text,
     )
 
 
-def add_policy_problems(group: argparse._ActionsContainer) -> None:
+def add_policy_problems_flag(group: argparse._ActionsContainer) -> None:
     """Adds the flag that says how grave it is what the peer hides; `arguments.forgiving`."""
     group.add_argument(
         "--policy-problems",
         dest="forgiving",
-        type=_forgiving,
+        type=_parse_policy_problems,
         metavar="{error,warn}",
         default="error",
         help="unknown keys and what else kubernetes-sigs/descheduler hides: "
@@ -41,29 +41,29 @@ def add_policy_problems(group: argparse._ActionsContainer) -> None:
     )
 
 
-def _forgiving(word: str) -> bool:
+def _parse_policy_problems(word: str) -> bool:
     if word not in ("error", "warn"):
         raise argparse.ArgumentTypeError(f"`{word}` is neither error nor warn")
     return word == "warn"
 
 
-def add_kubeconfig(group: argparse._ActionsContainer, *, as_peer: bool = False) -> None:
+def add_kubeconfig_flag(group: argparse._ActionsContainer, *, with_upstream_name: bool = False) -> None:
     """Adds the flag that names the kubeconfig, also by the peer's newer name for it."""
     group.add_argument(
         "--kubeconfig",
-        *(["--client-connection-kubeconfig"] if as_peer else []),
+        *(["--client-connection-kubeconfig"] if with_upstream_name else []),
         dest="kubeconfig",
         metavar="FILE",
         help="the cluster (default: $KUBECONFIG, ~/.kube/config, or the account of the pod)",
     )
 
 
-def add_context(group: argparse._ActionsContainer) -> None:
+def add_context_flag(group: argparse._ActionsContainer) -> None:
     """Adds the flag that chooses within the kubeconfig."""
     group.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
 
 
-def add_log(group: argparse._ActionsContainer) -> None:
+def add_log_flags(group: argparse._ActionsContainer) -> None:
     """Adds the flags that say how the log is written."""
     group.add_argument(
         "-v",
@@ -78,14 +78,14 @@ def add_log(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_switch(group: argparse._ActionsContainer, name: str, says: str) -> None:
+def add_switch(group: argparse._ActionsContainer, name: str, help_text: str) -> None:
     """Adds a flag that may stand alone or say `=true` or `=false`, as Go's flags do."""
     group.add_argument(
-        name, nargs="?", const=True, default=False, type=truth, metavar="BOOL", help=says
+        name, nargs="?", const=True, default=False, type=parse_bool, metavar="BOOL", help=help_text
     )
 
 
-def truth(word: str) -> bool:
+def parse_bool(word: str) -> bool:
     """What a word says that is either true or false."""
     match word.lower():
         case "true" | "t" | "1":
@@ -95,7 +95,7 @@ def truth(word: str) -> bool:
     raise argparse.ArgumentTypeError(f"`{word}` is neither true nor false")
 
 
-def seconds(flag: str, text: str) -> float:
+def parse_seconds(flag: str, text: str) -> float:
     """The length of time a flag names: `5m`, `1h30m`, or plain `0`."""
     import re
 

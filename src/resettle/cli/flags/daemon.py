@@ -13,7 +13,7 @@ import argparse
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from resettle.cli.flags.common import add_switch, seconds
+from resettle.cli.flags.common import add_switch, parse_seconds
 from resettle.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from resettle.framework.tracing import Spans
     from resettle.log import Log
 
-DESCHEDULER, SOFT_TAINTER = "descheduler", "resettle-soft-tainter"
+DESCHEDULER_LEASE, SOFT_TAINTER_LEASE = "descheduler", "resettle-soft-tainter"
 """What the lease of each is called unless told otherwise."""
 _NAMESPACE = "kube-system"
 _TIMES = {
@@ -37,7 +37,7 @@ _TIMES = {
 }
 
 
-def add_lease(group: argparse._ActionsContainer, name: str) -> None:
+def add_lease_flags(group: argparse._ActionsContainer, name: str) -> None:
     """Adds all flags of leader election by a lease of this name."""
     add_switch(group, "--leader-elect", "act only while holding a lease")
     for part, default, says in (
@@ -54,10 +54,10 @@ def add_lease(group: argparse._ActionsContainer, name: str) -> None:
         default="leases",
         help="leases are the only lock there is",
     )
-    add_lease_name(group, name)
+    add_lease_name_flags(group, name)
 
 
-def add_lease_name(group: argparse._ActionsContainer, name: str | None) -> None:
+def add_lease_name_flags(group: argparse._ActionsContainer, name: str | None) -> None:
     """Adds the flags that name the lease; None where its name depends on what is run."""
     for part, default in (("name", name), ("namespace", _NAMESPACE)):
         group.add_argument(
@@ -68,7 +68,7 @@ def add_lease_name(group: argparse._ActionsContainer, name: str | None) -> None:
         )
 
 
-def lease_of(arguments: argparse.Namespace, pointless: str) -> LeaseSettings | None:
+def lease_settings(arguments: argparse.Namespace, fix: str) -> LeaseSettings | None:
     """The lease to hold, if one is asked for.
 
     `pointless` is how to mend a command line by which there is nothing to lead.
@@ -77,21 +77,21 @@ def lease_of(arguments: argparse.Namespace, pointless: str) -> LeaseSettings | N
 
     if not arguments.leader_elect:
         return None
-    if pointless:
-        raise InputError(f"--leader-elect makes no sense for a single cycle; {pointless}")
+    if fix:
+        raise InputError(f"--leader-elect makes no sense for a single cycle; {fix}")
     return LeaseSettings(
         name=arguments.leader_elect_resource_name,
         namespace=arguments.leader_elect_resource_namespace,
         **{
-            field: seconds(f"--{flag.replace('_', '-')}", getattr(arguments, flag))
+            field: parse_seconds(f"--{flag.replace('_', '-')}", getattr(arguments, flag))
             for flag, field in _TIMES.items()
         },
-    ).checked()
+    ).validate()
 
 
 _LAST_PORT = 65535
-_OLD_VERSIONS = ("VersionTLS10", "VersionTLS11")
-_VERSIONS = (*_OLD_VERSIONS, "VersionTLS12", "VersionTLS13")
+_OLD_TLS_VERSIONS = ("VersionTLS10", "VersionTLS11")
+_TLS_VERSIONS = (*_OLD_TLS_VERSIONS, "VersionTLS12", "VersionTLS13")
 
 
 def add_endpoint_flags(command: argparse.ArgumentParser, *, port: int = 10258) -> None:
@@ -130,7 +130,7 @@ def add_endpoint_flags(command: argparse.ArgumentParser, *, port: int = 10258) -
     )
     group.add_argument(
         "--tls-min-version",
-        choices=_VERSIONS,
+        choices=_TLS_VERSIONS,
         default="VersionTLS12",
         metavar="VERSION",
         help="VersionTLS12 or VersionTLS13; older ones are not spoken (%(default)s)",
@@ -170,13 +170,13 @@ def endpoint_settings(arguments: argparse.Namespace, *, optional: bool) -> Endpo
         port=arguments.secure_port,
         address=address,
         metrics=not arguments.disable_metrics,
-        tls=_tls(arguments),
+        tls=_tls_settings(arguments),
         protected=arguments.protect_metrics,
         optional=optional,
     )
 
 
-def _tls(arguments: argparse.Namespace) -> Tls:
+def _tls_settings(arguments: argparse.Namespace) -> Tls:
     from resettle.https import Tls
 
     if arguments.tls_sni_cert_key:
@@ -196,12 +196,12 @@ def _tls(arguments: argparse.Namespace) -> Tls:
         certificate_file=certificate,
         key_file=key,
         folder=arguments.cert_dir,
-        min_version="VersionTLS12" if version in _OLD_VERSIONS else version,
+        min_version="VersionTLS12" if version in _OLD_TLS_VERSIONS else version,
         cipher_suites=tuple(filter(None, suites)),
     )
 
 
-INSTALL = "pip install 'resettle[otel]'"
+INSTALL_TRACING = "pip install 'resettle[otel]'"
 
 
 def add_tracing_flags(command: argparse.ArgumentParser) -> None:
@@ -231,7 +231,7 @@ def add_tracing_flags(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--otel-sample-rate",
         metavar="SHARE",
-        type=_share,
+        type=_parse_share,
         default=1.0,
         help="the share of cycles that are traced, from 0 to 1 (%(default)s)",
     )
@@ -242,14 +242,14 @@ def add_tracing_flags(command: argparse.ArgumentParser) -> None:
     )
 
 
-def spans_of(arguments: argparse.Namespace, log: Log) -> AbstractContextManager[Spans]:
+def open_spans(arguments: argparse.Namespace, log: Log) -> AbstractContextManager[Spans]:
     """The spans that the flags ask for, open while the block lasts."""
     from resettle.framework.tracing import NO_SPANS
 
     if not arguments.otel_collector_endpoint:
         return nullcontext(NO_SPANS)
     try:
-        return _traced(arguments, log)
+        return _open_tracing(arguments, log)
     except InputError as error:
         if not arguments.otel_fallback_no_op_on_error:
             raise
@@ -257,12 +257,12 @@ def spans_of(arguments: argparse.Namespace, log: Log) -> AbstractContextManager[
         return nullcontext(NO_SPANS)
 
 
-def _traced(arguments: argparse.Namespace, log: Log) -> AbstractContextManager[Spans]:
+def _open_tracing(arguments: argparse.Namespace, log: Log) -> AbstractContextManager[Spans]:
     try:
         from resettle.telemetry.tracing import TracingSettings, send_traces
     except ImportError as error:
         raise InputError(
-            f"--otel-collector-endpoint needs OpenTelemetry ({error}); install it with `{INSTALL}`"
+            f"--otel-collector-endpoint needs OpenTelemetry ({error}); install it with `{INSTALL_TRACING}`"
         ) from None
     settings = TracingSettings(
         endpoint=arguments.otel_collector_endpoint,
@@ -275,7 +275,7 @@ def _traced(arguments: argparse.Namespace, log: Log) -> AbstractContextManager[S
     return send_traces(settings, log)
 
 
-def _share(word: str) -> float:
+def _parse_share(word: str) -> float:
     try:
         share = float(word)
     except ValueError:

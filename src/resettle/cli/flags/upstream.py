@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from resettle.log import Log
 
 
-class Idle(NamedTuple):
+class IgnoredFlag(NamedTuple):
     """A flag without effect, whether it stands alone, and why it has none."""
 
     name: str
-    stands_alone: bool
+    is_switch: bool
     reason: str
 
 
@@ -27,37 +27,37 @@ _ONE_STREAM = "the log is one stream on stderr, and each line is written at once
 _SHARING = "the port is bound in the usual way"
 
 
-IDLE = (
-    Idle("--vmodule", False, "verbosity is for the whole log; use --v"),
-    Idle("--log-flush-frequency", False, _ONE_STREAM),
-    Idle("--log-text-split-stream", True, _ONE_STREAM),
-    Idle("--log-text-info-buffer-size", False, _ONE_STREAM),
-    Idle("--log-json-split-stream", True, _ONE_STREAM),
-    Idle("--log-json-info-buffer-size", False, _ONE_STREAM),
-    Idle("--enable-http2", True, _HTTP1),
-    Idle("--disable-http2-serving", True, _HTTP1),
-    Idle("--http2-max-streams-per-connection", False, _HTTP1),
-    Idle("--permit-port-sharing", True, _SHARING),
-    Idle("--permit-address-sharing", True, _SHARING),
-    Idle("--tls-curve-preferences", False, "OpenSSL chooses the curves"),
+IGNORED_FLAGS = (
+    IgnoredFlag("--vmodule", False, "verbosity is for the whole log; use --v"),
+    IgnoredFlag("--log-flush-frequency", False, _ONE_STREAM),
+    IgnoredFlag("--log-text-split-stream", True, _ONE_STREAM),
+    IgnoredFlag("--log-text-info-buffer-size", False, _ONE_STREAM),
+    IgnoredFlag("--log-json-split-stream", True, _ONE_STREAM),
+    IgnoredFlag("--log-json-info-buffer-size", False, _ONE_STREAM),
+    IgnoredFlag("--enable-http2", True, _HTTP1),
+    IgnoredFlag("--disable-http2-serving", True, _HTTP1),
+    IgnoredFlag("--http2-max-streams-per-connection", False, _HTTP1),
+    IgnoredFlag("--permit-port-sharing", True, _SHARING),
+    IgnoredFlag("--permit-address-sharing", True, _SHARING),
+    IgnoredFlag("--tls-curve-preferences", False, "OpenSSL chooses the curves"),
 )
 
 
-def add_idle_flags(command: argparse.ArgumentParser) -> None:
+def add_ignored_flags(command: argparse.ArgumentParser) -> None:
     """Adds them all; the help names them in one go."""
-    named = "accepted all the same: " + ", ".join(flag.name for flag in IDLE)
+    named = "accepted all the same: " + ", ".join(flag.name for flag in IGNORED_FLAGS)
     group = command.add_argument_group(
         "without effect here", textwrap.fill(named, 78, break_on_hyphens=False)
     )
-    for flag in IDLE:
-        if flag.stands_alone:
+    for flag in IGNORED_FLAGS:
+        if flag.is_switch:
             add_switch(group, flag.name, argparse.SUPPRESS)
         else:
             group.add_argument(flag.name, default=False, help=argparse.SUPPRESS)
 
 
-def warn_of_idle_flags(arguments: argparse.Namespace, log: Log) -> None:
+def warn_about_ignored_flags(arguments: argparse.Namespace, log: Log) -> None:
     """Tells of each that asks for something it will not get; `=false` asks for nothing."""
-    for flag in IDLE:
+    for flag in IGNORED_FLAGS:
         if getattr(arguments, flag.name.removeprefix("--").replace("-", "_")) is not False:
             log.warning("flag without effect", flag=flag.name, reason=flag.reason)

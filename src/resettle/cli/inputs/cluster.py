@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from resettle.cli.commands.policy import print_warnings
-from resettle.cli.flags.common import add_context, add_kubeconfig, add_policy, add_policy_problems
-from resettle.cli.flags.record import add_cycle, asked_wrongly
+from resettle.cli.flags.common import add_context_flag, add_kubeconfig_flag, add_policy_flag, add_policy_problems_flag
+from resettle.cli.flags.record import add_cycle_flags, flag_conflict
 from resettle.errors import InputError
-from resettle.files import read_text, shown_name
-from resettle.times import named_time
+from resettle.files import read_text, display_name
+from resettle.times import parse_time_flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from resettle.model.snapshot import Snapshot
 
 
-class Reading(NamedTuple):
+class ClusterInputs(NamedTuple):
     """A policy made ready, the cluster it is to decide on, and what has been done there so far."""
 
     descheduler: Descheduler
@@ -36,7 +36,7 @@ class Reading(NamedTuple):
     earlier_rounds: EarlierRounds
 
 
-def add_sources(command: argparse.ArgumentParser) -> None:
+def add_source_flags(command: argparse.ArgumentParser) -> None:
     """Adds the flags that name a cluster, a policy and a time, or a cycle of a record."""
     source = command.add_mutually_exclusive_group()
     source.add_argument(
@@ -45,18 +45,18 @@ def add_sources(command: argparse.ArgumentParser) -> None:
         nargs="+",
         help="what `kubectl get … -o json` or `-o yaml` wrote: files, folders, `-` for stdin",
     )
-    add_kubeconfig(source)
+    add_kubeconfig_flag(source)
     source.add_argument(
         "--record", metavar="DIR", help="a cycle of the past, from what `run --record` wrote"
     )
-    add_cycle(command)
-    add_context(command)
-    add_policy(
+    add_cycle_flags(command)
+    add_context_flag(command)
+    add_policy_flag(
         command,
         "the descheduler policy; `-` for stdin (default with --record: the one of then)",
         required=False,
     )
-    add_policy_problems(command)
+    add_policy_problems_flag(command)
     command.add_argument(
         "--now",
         metavar="TIME",
@@ -66,56 +66,56 @@ def add_sources(command: argparse.ArgumentParser) -> None:
     command.set_defaults(usage_error=command.error)
 
 
-def read(
+def read_inputs(
     arguments: argparse.Namespace, watch: Stopwatch[str], pod: tuple[str, str] | None = None
-) -> Reading:
+) -> ClusterInputs:
     """Reads policy and cluster, and says on stderr what is unusual about them.
 
     `pod` is whom it is about, if it is about one: a record is then asked for its last cycle.
     """
-    if wrong := asked_wrongly(arguments):
+    if wrong := flag_conflict(arguments):
         arguments.usage_error(wrong)
     if arguments.record:
-        from resettle.cli.inputs.recorded import play
+        from resettle.cli.inputs.recorded import replay_inputs
 
-        return Reading(*play(arguments, pod))
+        return ClusterInputs(*replay_inputs(arguments, pod))
     if not arguments.policy:
         arguments.usage_error("the following arguments are required: --policy")
     with watch.phase("start"):
-        from resettle.framework.descheduler import assembled
+        from resettle.framework.descheduler import build_descheduler
         from resettle.framework.plan_state import NO_EARLIER_ROUNDS
         from resettle.framework.registry import default_registry
         from resettle.policy.load import load_policy
 
-        named = named_time(arguments.now)
+        named = parse_time_flag(arguments.now)
         plugins = default_registry()
         policy = load_policy(
-            policy_text(arguments),
-            name=shown_name(arguments.policy),
+            read_policy_text(arguments),
+            name=display_name(arguments.policy),
             plugins=plugins,
-            forgiving=arguments.forgiving,
+            lenient=arguments.forgiving,
         )
         print_warnings(policy.warnings)
-        descheduler = assembled(policy, plugins)
-    collection, skipped = collect(arguments, descheduler, plugins, watch)
+        descheduler = build_descheduler(policy, plugins)
+    collection, skipped = collect_objects(arguments, descheduler, plugins, watch)
     with watch.phase("snapshot"):
         snapshot = collection.snapshot(named or collection.taken_at or datetime.now(UTC))
-        for remark in about_time(arguments, collection, descheduler):
+        for remark in time_notes(arguments, collection, descheduler):
             print(f"note: {remark}", file=sys.stderr)
         del collection
-    for remark in remarks(descheduler, skipped, snapshot, from_dump=bool(arguments.cluster)):
+    for remark in input_notes(descheduler, skipped, snapshot, from_dump=bool(arguments.cluster)):
         print(f"note: {remark}", file=sys.stderr)
-    return Reading(descheduler, snapshot, NO_EARLIER_ROUNDS)
+    return ClusterInputs(descheduler, snapshot, NO_EARLIER_ROUNDS)
 
 
-def policy_text(arguments: argparse.Namespace) -> str:
+def read_policy_text(arguments: argparse.Namespace) -> str:
     """The policy; stdin serves one purpose only."""
     if arguments.policy == "-" and "-" in (arguments.cluster or ()):
         raise InputError("stdin cannot be both policy and cluster; write one of them to a file")
     return read_text(arguments.policy)
 
 
-def collect(
+def collect_objects(
     arguments: argparse.Namespace,
     descheduler: Descheduler,
     plugins: Mapping[str, Plugin],
@@ -129,53 +129,53 @@ def collect(
         with watch.phase("read and decode"):
             dump = Dump(kinds, descheduler.reads)
             dump.read(arguments.cluster)
-        return dump.collection, dump.unread
+        return dump.collection, dump.ignored
     from resettle.dumps.collection import list_cluster
     from resettle.kube.auth.kubeconfig import find_access
 
     access = find_access(arguments.kubeconfig, arguments.context)
     collection = list_cluster(access, descheduler.reads, kinds, watch.phase)
-    collection.measured = measured(access, descheduler, watch)
+    collection.measured = measure_usage(access, descheduler, watch)
     return collection, Counter()
 
 
-def measured(access: Access, descheduler: Descheduler, watch: Stopwatch[str]) -> Measured:
+def measure_usage(access: Access, descheduler: Descheduler, watch: Stopwatch[str]) -> Measured:
     """How busy the nodes of a live cluster are, as far as the policy goes by it."""
     if not descheduler.measures:
         return {}
     import asyncio
 
-    from resettle.utilization.sources.poller import measured_once
+    from resettle.utilization.sources.poller import measure_once
 
     with watch.phase("measure"):
-        return asyncio.run(measured_once(access, descheduler.measures, descheduler.providers))
+        return asyncio.run(measure_once(access, descheduler.measures, descheduler.providers))
 
 
-UNTIMED = (
+NO_CAPTURE_TIME = (
     "the dump does not say when it was taken, so its figures are as old as they are now; "
     "--now names the time to judge them by"
 )
 
 
-def about_time(
+def time_notes(
     arguments: argparse.Namespace, collection: Collection, descheduler: Descheduler
 ) -> Iterator[str]:
     """What is unusual about the time that is planned for, where no flag names one."""
     if arguments.now is not None:
         return
-    if len(collection.stamps) > 1:
-        yield at_different_times(collection.stamps)
-    if arguments.cluster and not collection.stamps and descheduler.measures:
-        yield UNTIMED
+    if len(collection.taken_times) > 1:
+        yield capture_times_note(collection.taken_times)
+    if arguments.cluster and not collection.taken_times and descheduler.measures:
+        yield NO_CAPTURE_TIME
 
 
-def at_different_times(stamps: Iterable[datetime]) -> str:
+def capture_times_note(stamps: Iterable[datetime]) -> str:
     """A remark on captures that do not agree on when they were taken."""
     times = " and ".join(f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for at in sorted(stamps))
     return f"the captures were taken at {times}, so the present is planned for; --now names a time"
 
 
-def remarks(
+def input_notes(
     descheduler: Descheduler,
     skipped: Mapping[str, int],
     snapshot: Snapshot,
@@ -187,16 +187,16 @@ def remarks(
     if skipped:
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(skipped.items()))
         yield f"objects of kinds that do not matter were skipped: {kinds}"
-    if not snapshot.fleet.nodes:
+    if not snapshot.node_index.nodes:
         yield "there are no nodes"
-    if not len(snapshot.population):
+    if not len(snapshot.pod_index):
         yield "there are no pods"
-    if snapshot.strays:
-        nodes = sorted({pod.node for pod in snapshot.strays})
+    if snapshot.pods_on_unknown_nodes:
+        nodes = sorted({pod.node for pod in snapshot.pods_on_unknown_nodes})
         names = ", ".join(nodes[:3]) + (", …" if len(nodes) > 3 else "")
         yield (
             f"pods on nodes that are not listed ({names}) count as replicas "
-            f"and stay where they are: {len(snapshot.strays)}"
+            f"and stay where they are: {len(snapshot.pods_on_unknown_nodes)}"
         )
     if from_dump and not snapshot.budgets:
         yield "the dump holds no disruption budgets, so the plan reckons with none"

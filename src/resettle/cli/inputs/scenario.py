@@ -21,12 +21,12 @@ from yaml import MappingNode
 
 from resettle.dumps.collection import Collection
 from resettle.errors import InputError
-from resettle.files import STDIN, read_text, shown_name
+from resettle.files import STDIN, read_text, display_name
 from resettle.model.changes import Change, Changes
 from resettle.model.kinds import ALWAYS_READ, KINDS, Kind
 from resettle.model.snapshot import Snapshot
 from resettle.policy.args import Duration, parse_duration
-from resettle.policy.problems import Report, did_you_mean, nearest, policy_error
+from resettle.policy.problems import ProblemCollector, did_you_mean, nearest, policy_error
 from resettle.policy.yaml.parse import UnreadableError, read_source
 from resettle.policy.yaml.source import KeyPath
 from resettle.policy.yaml.typed_walk import Walker, shape_of
@@ -36,15 +36,15 @@ from resettle.times import parse_time
 Document = TypeVar("Document", bound=Struct)
 
 
-def read_written(
+def read_document(
     file: str, shape: type[Document], noun: str, keys: Sequence[str]
-) -> tuple[Document, Report]:
+) -> tuple[Document, ProblemCollector]:
     """What the file holds, and a report to note in what else is wrong with it.
 
     Raises `PolicyError` with every problem of its shape; `noun` and the most important `keys` are
     for the sentences.
     """
-    name = shown_name(file)
+    name = display_name(file)
     *first, last = (f"`{key}`" for key in keys)
     named = f"{', '.join(first)} and {last}"
     try:
@@ -55,11 +55,11 @@ def read_written(
             fix = f"write one document with {named}"
             problem = structs.replace(problem, what=f"{noun} is one document", fix=fix)
         raise policy_error(name, [problem]) from None
-    report = Report(source)
+    report = ProblemCollector(source)
     if not isinstance(source.root, MappingNode):
         report.error((), f"{noun} is a mapping", f"write {named} as its keys")
         report.raise_errors()
-    plain = Walker(report, dict, improved=False).struct(source.root, shape_of(shape), ())
+    plain = Walker(report, dict, improved=False).read_struct(source.root, shape_of(shape), ())
     report.raise_errors()
     return convert(plain, shape), report
 
@@ -99,7 +99,7 @@ class Scenario(NamedTuple):
     """A scenario with its files found; what happens is made ready once the cluster is known."""
 
     document: ScenarioDocument
-    report: Report
+    report: ProblemCollector
     folder: Path
 
     @property
@@ -107,9 +107,9 @@ class Scenario(NamedTuple):
         """Its dumps, seen from here."""
         written = self.document.cluster
         names = [written] if isinstance(written, str) else written
-        return [self.found(name) for name in names if name]
+        return [self.resolve_path(name) for name in names if name]
 
-    def found(self, file: str) -> str:
+    def resolve_path(self, file: str) -> str:
         """A file of the scenario, seen from here; it is written relative to the scenario."""
         return str(self.folder / file) if file and file != STDIN else file
 
@@ -125,7 +125,7 @@ class Scenario(NamedTuple):
 def read_scenario(file: str) -> Scenario:
     """The scenario in this file; raises `PolicyError` with every problem of its shape."""
     keys = ("cluster", "policy", "events")
-    document, report = read_written(file, ScenarioDocument, "a scenario", keys)
+    document, report = read_document(file, ScenarioDocument, "a scenario", keys)
     folder = Path() if file == STDIN else Path(file).parent
     scenario = Scenario(document, report, folder)
     _check_times(scenario)
@@ -148,20 +148,20 @@ def _check_times(scenario: Scenario) -> None:
             report.error(("events", i), "nothing happens in this event", fix)
 
 
-def events_of(
+def read_events(
     scenario: Scenario, snapshot: Snapshot, cycles: int, kinds: Iterable[Kind]
 ) -> tuple[Event, ...]:
     """What happens, read against the cluster; raises `PolicyError` for what cannot happen."""
-    reader = _Events(scenario, snapshot, cycles, list(kinds))
+    reader = _EventReader(scenario, snapshot, cycles, list(kinds))
     # In the order they happen: what one event applies a later one may delete.
     written = enumerate(scenario.document.events)
     in_turn = sorted(((i, event) for i, event in written if event), key=lambda item: item[1].cycle)
-    events = tuple(reader.event(event, i) for i, event in in_turn)
+    events = tuple(reader.read_event(event, i) for i, event in in_turn)
     scenario.report.raise_errors()
     return events
 
 
-class _Events:
+class _EventReader:
     """Reads events one after the other, and keeps in mind what is there by then."""
 
     def __init__(
@@ -171,31 +171,31 @@ class _Events:
         self._snapshot = snapshot
         self._cycles = cycles
         self._kinds = kinds
-        self._there = {kind: set(_names(snapshot, kind)) for kind in KINDS}
+        self._existing = {kind: set(_names(snapshot, kind)) for kind in KINDS}
 
-    def event(self, written: EventDocument, index: int) -> Event:
+    def read_event(self, written: EventDocument, index: int) -> Event:
         path = ("events", index)
         if written.cycle > self._cycles:
             what = f"cycle {written.cycle} comes after the last one, {self._cycles}"
             self._report.error((*path, "cycle"), what, "choose an earlier one, or more `cycles`")
-        came = self._applied(written, path)
-        gone = self._deleted(written, path)
+        came = self._read_applied(written, path)
+        gone = self._read_deleted(written, path)
         changes: dict[str, Any] = {
             kind.field: Change(tuple(_objects(came, kind.name)), frozenset(gone.get(kind.name, ())))
             for kind in KINDS.values()
         }
         return Event(
             cycle=written.cycle,
-            says=written.says or _in_words(written, came),
+            says=written.says or _describe_event(written, came),
             changes=Changes(at=self._snapshot.taken_at, **changes),
-            scale=dict(self._scaled(written, (*path, "scale"))),
-            cordon=frozenset(self._cordoned(written, (*path, "cordon"))),
+            scale=dict(self._read_scaled(written, (*path, "scale"))),
+            cordon=frozenset(self._read_cordoned(written, (*path, "cordon"))),
         )
 
-    def _applied(self, written: EventDocument, path: KeyPath) -> Snapshot:
+    def _read_applied(self, written: EventDocument, path: KeyPath) -> Snapshot:
         """The objects of an event, decoded."""
         collection = Collection(self._kinds)
-        collection.begin(self._report.source.name)
+        collection.begin_source(self._report.source.name)
         for i, thing in enumerate(written.apply):
             at = (*path, "apply", i)
             kind = thing.get("kind", "") if isinstance(thing, dict) else ""
@@ -213,10 +213,10 @@ class _Events:
             self._report.error((*path, "apply"), error.what, error.fix)
             return Collection().snapshot(self._snapshot.taken_at)
         for kind in KINDS:
-            self._there[kind] |= set(_names(came, kind))
+            self._existing[kind] |= set(_names(came, kind))
         return came
 
-    def _deleted(self, written: EventDocument, path: KeyPath) -> dict[str, set[str]]:
+    def _read_deleted(self, written: EventDocument, path: KeyPath) -> dict[str, set[str]]:
         """Keys of what goes, by kind."""
         gone: dict[str, set[str]] = {}
         for i, text in enumerate(written.delete):
@@ -229,17 +229,17 @@ class _Events:
                 self._report.error(at, what, did_you_mean(kind, KINDS))
             elif key.count("/") != namespaced or not all(key.split("/")):
                 self._report.error(at, f"`{text}` names no {kind}", f"write `{form}`")
-            elif key not in self._there[kind]:
+            elif key not in self._existing[kind]:
                 what = f"there is no {kind} `{key}` by cycle {written.cycle}"
-                self._report.error(at, what, _nearest(key, self._there[kind]))
+                self._report.error(at, what, _nearest(key, self._existing[kind]))
             else:
                 gone.setdefault(kind, set()).add(key)
         for kind, keys in gone.items():
             # A controller makes a deleted pod anew, under the same name.
-            self._there[kind] -= keys if kind != "Pod" else set()
+            self._existing[kind] -= keys if kind != "Pod" else set()
         return gone
 
-    def _scaled(self, written: EventDocument, path: KeyPath) -> Iterator[tuple[str, int]]:
+    def _read_scaled(self, written: EventDocument, path: KeyPath) -> Iterator[tuple[str, int]]:
         for target, wanted in written.scale.items():
             if target.count("/") != 2:
                 fix = "write `ReplicaSet/NAMESPACE/NAME`"
@@ -247,7 +247,7 @@ class _Events:
             elif not owner_pods(self._snapshot, target):
                 owners = {
                     f"{owner.kind}/{template.namespace}/{owner.name}"
-                    for template in self._snapshot.population.templates
+                    for template in self._snapshot.pod_index.templates
                     for owner in template.owners
                 }
                 what = f"no pod belongs to `{target}`, so there is none to copy"
@@ -255,19 +255,19 @@ class _Events:
             else:
                 yield target, wanted
 
-    def _cordoned(self, written: EventDocument, path: KeyPath) -> Iterator[str]:
+    def _read_cordoned(self, written: EventDocument, path: KeyPath) -> Iterator[str]:
         for i, name in enumerate(written.cordon):
-            if name in self._there["Node"]:
+            if name in self._existing["Node"]:
                 yield name
             elif name:
                 what = f"there is no node `{name}` by cycle {written.cycle}"
-                self._report.error((*path, i), what, _nearest(name, self._there["Node"]))
+                self._report.error((*path, i), what, _nearest(name, self._existing["Node"]))
 
 
 def _objects(snapshot: Snapshot, kind: str) -> Iterable[Any]:
     """The objects of a kind, in order."""
     if kind in ALWAYS_READ:
-        return snapshot.fleet if kind == "Node" else snapshot.pods
+        return snapshot.node_index if kind == "Node" else snapshot.pods
     by_key: Mapping[str, Any] = getattr(snapshot, KINDS[kind].field)
     return by_key.values()
 
@@ -282,7 +282,7 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     return f"did you mean `{similar}`?" if similar else "name one that the cluster has"
 
 
-def _in_words(written: EventDocument, came: Snapshot) -> str:
+def _describe_event(written: EventDocument, came: Snapshot) -> str:
     """What happens, for an event that does not say so itself."""
     parts = [f"{kind} {name} is applied" for kind in KINDS for name in _names(came, kind)]
     parts += [f"{name} is deleted" for name in written.delete if name]

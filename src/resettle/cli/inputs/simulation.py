@@ -21,39 +21,39 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct, structs
 
 from resettle.cli.commands.policy import print_warnings
-from resettle.cli.inputs.cluster import about_time, collect, remarks
-from resettle.cli.inputs.recorded import another, picked
-from resettle.cli.inputs.scenario import Scenario, events_of, read_scenario, read_written
+from resettle.cli.inputs.cluster import time_notes, collect_objects, input_notes
+from resettle.cli.inputs.recorded import read_other_policy, pick_cycle
+from resettle.cli.inputs.scenario import Scenario, read_events, read_scenario, read_document
 from resettle.clock import Stopwatch
 from resettle.controllers.soft_taints.reconcile import Mode, SimulatedTainter, task_of
 from resettle.errors import InputError
-from resettle.files import STDIN, read_text, shown_name
-from resettle.framework.descheduler import PLACING, Descheduler, assembled
+from resettle.files import STDIN, read_text, display_name
+from resettle.framework.descheduler import PLACING, Descheduler, build_descheduler
 from resettle.framework.plugin import Plugin
 from resettle.framework.registry import default_registry
-from resettle.model.measurements import PROMETHEUS, Question
+from resettle.model.measurements import PROMETHEUS, MetricsQuery
 from resettle.model.semantics import IMPROVED
 from resettle.model.snapshot import Snapshot
 from resettle.policy.document import BALANCER
 from resettle.policy.load import load_policy
-from resettle.policy.problems import Report, nearest
+from resettle.policy.problems import ProblemCollector, nearest
 from resettle.simulate.events import Event
-from resettle.simulate.load_model import NONE_KNOWN, Wants
-from resettle.times import named_time
+from resettle.simulate.load_model import NO_DEMAND, CpuDemand
+from resettle.times import parse_time_flag
 
 
-class Part(NamedTuple):
+class SimulatedPolicy(NamedTuple):
     """A policy made ready, and whoever taints nodes by it."""
 
-    planner: Descheduler
+    descheduler: Descheduler
     tainter: SimulatedTainter | None = None
 
 
-def cast(planners: Mapping[str, Descheduler], soft_taints: str | None) -> dict[str, Part]:
+def build_simulated_policies(planners: Mapping[str, Descheduler], soft_taints: str | None) -> dict[str, SimulatedPolicy]:
     """The parts, by what they are called; to compare, one policy has two of them."""
     if soft_taints is None:
-        return {name: Part(planner) for name, planner in planners.items()}
-    tainted = {name: Part(planner, _tainter(name, planner)) for name, planner in planners.items()}
+        return {name: SimulatedPolicy(planner) for name, planner in planners.items()}
+    tainted = {name: SimulatedPolicy(planner, _tainter(name, planner)) for name, planner in planners.items()}
     if soft_taints == "with":
         return tainted
     if len(planners) > 1:
@@ -62,7 +62,7 @@ def cast(planners: Mapping[str, Descheduler], soft_taints: str | None) -> dict[s
             "leave out --against, or write --soft-taints to have both policies taint"
         )
     ((name, part),) = tainted.items()
-    return {name: Part(part.planner), f"{name} with taints": part}
+    return {name: SimulatedPolicy(part.descheduler), f"{name} with taints": part}
 
 
 def _tainter(name: str, planner: Descheduler) -> SimulatedTainter:
@@ -92,9 +92,9 @@ class LoadsDocument(Struct, frozen=True, kw_only=True):
     pods: dict[str, Cores] = {}
 
 
-def read_loads(file: str, snapshot: Snapshot, planners: Iterable[Descheduler]) -> Wants:
+def read_loads(file: str, snapshot: Snapshot, planners: Iterable[Descheduler]) -> CpuDemand:
     """What the file says, read against the cluster; raises `PolicyError` with every problem."""
-    document, report = read_written(file, LoadsDocument, "a file of loads", ("queries", "pods"))
+    document, report = read_document(file, LoadsDocument, "a file of loads", ("queries", "pods"))
     asked = {
         question
         for planner in planners
@@ -102,50 +102,50 @@ def read_loads(file: str, snapshot: Snapshot, planners: Iterable[Descheduler]) -
         if question.source == PROMETHEUS
     }
     queries = _queries(document.queries, asked, report)
-    there = {pod.key for pods in snapshot.population.templates.values() for pod in pods}
+    there = {pod.key for pods in snapshot.pod_index.templates.values() for pod in pods}
     for key in document.pods:
         if key not in there:
             near = nearest(key, there)
             fix = f"did you mean `{near}`?" if near else "write `NAMESPACE/NAME` of one that it has"
             report.error(("pods", key), f"the cluster has no pod `{key}`", fix)
     report.raise_errors()
-    return Wants(document.pods, queries)
+    return CpuDemand(document.pods, queries)
 
 
-def _queries(written: Queries, asked: set[Question], report: Report) -> dict[Question, str]:
-    found: dict[Question, str] = {}
+def _queries(written: Queries, asked: set[MetricsQuery], report: ProblemCollector) -> dict[MetricsQuery, str]:
+    found: dict[MetricsQuery, str] = {}
     for field in structs.fields(Queries):
         query = getattr(written, field.name).strip()
         matching = [it for it in asked if it.query.strip() == query]
         if query and not matching:
-            fix = f"write it as the policy does: {_known(asked)}"
+            fix = f"write it as the policy does: {_queries_to_choose_from(asked)}"
             report.error(("queries", field.encode_name), "no policy asks this query", fix)
         found |= dict.fromkeys(matching, field.encode_name)
     if not (written.use or written.pressure):
         what = "nothing says which query tells of what the pods want"
         report.error(
-            ("queries",), what, f"write `Use` or `Pressure`, and beside it {_known(asked)}"
+            ("queries",), what, f"write `Use` or `Pressure`, and beside it {_queries_to_choose_from(asked)}"
         )
     return found
 
 
-def _known(asked: Iterable[Question]) -> str:
+def _queries_to_choose_from(asked: Iterable[MetricsQuery]) -> str:
     """The queries there are, to choose from."""
     known = " or ".join(f"`{it.query.strip()}`" for it in sorted(asked))
     return known or "a query of the policy, which asks none so far"
 
 
-CYCLES = 10
-INTERVAL = timedelta(minutes=5)
+DEFAULT_CYCLES = 10
+DEFAULT_INTERVAL = timedelta(minutes=5)
 
 
-class Stage(NamedTuple):
+class SimulationInputs(NamedTuple):
     """What is simulated."""
 
-    parts: Mapping[str, Part]
+    policies: Mapping[str, SimulatedPolicy]
     """The policies made ready, by what they are called."""
     snapshot: Snapshot
-    wants: Wants
+    loads: CpuDemand
     events: tuple[Event, ...]
     cycles: int
     interval: timedelta
@@ -153,37 +153,37 @@ class Stage(NamedTuple):
     """Whether nobody has said how many cycles to run."""
 
 
-def staged(arguments: argparse.Namespace) -> Stage:
+def read_simulation_inputs(arguments: argparse.Namespace) -> SimulationInputs:
     """Reads what the flags and the scenario name."""
-    scenario = completed(arguments)
+    scenario = complete_from_scenario(arguments)
     plugins = default_registry()
     if arguments.record:
-        planners, snapshot = _recorded(arguments, plugins)
-        parts = cast(planners, arguments.soft_taints)
+        planners, snapshot = _read_recorded(arguments, plugins)
+        parts = build_simulated_policies(planners, arguments.soft_taints)
     else:
-        planners = _planners(arguments, plugins)
-        parts = cast(planners, arguments.soft_taints)
-        snapshot = _snapshot(arguments, planners, plugins)
-    cycles = arguments.cycles or CYCLES
+        planners = _read_policies(arguments, plugins)
+        parts = build_simulated_policies(planners, arguments.soft_taints)
+        snapshot = _read_snapshot(arguments, planners, plugins)
+    cycles = arguments.cycles or DEFAULT_CYCLES
     events: tuple[Event, ...] = ()
     if scenario is not None:
         kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
-        events = events_of(scenario, snapshot, cycles, kinds)
-    wants = NONE_KNOWN
+        events = read_events(scenario, snapshot, cycles, kinds)
+    wants = NO_DEMAND
     if arguments.loads:
         wants = read_loads(arguments.loads, snapshot, planners.values())
-    return Stage(
-        parts=parts,
+    return SimulationInputs(
+        policies=parts,
         snapshot=snapshot,
-        wants=wants,
+        loads=wants,
         events=events,
         cycles=cycles,
-        interval=arguments.interval or INTERVAL,
+        interval=arguments.interval or DEFAULT_INTERVAL,
         until_settled=arguments.cycles is None,
     )
 
 
-def completed(arguments: argparse.Namespace) -> Scenario | None:
+def complete_from_scenario(arguments: argparse.Namespace) -> Scenario | None:
     """The scenario, if one is named; what the flags leave open is taken from it."""
     named = [arguments.policy, arguments.against, arguments.scenario, arguments.loads]
     once = [*named, *(arguments.cluster or ())]
@@ -195,47 +195,47 @@ def completed(arguments: argparse.Namespace) -> Scenario | None:
         document = scenario.document
         if not (arguments.cluster or arguments.kubeconfig or arguments.record):
             arguments.cluster = scenario.cluster
-        arguments.policy = arguments.policy or scenario.found(document.policy)
-        arguments.against = arguments.against or scenario.found(document.against)
-        arguments.loads = arguments.loads or scenario.found(document.loads)
+        arguments.policy = arguments.policy or scenario.resolve_path(document.policy)
+        arguments.against = arguments.against or scenario.resolve_path(document.against)
+        arguments.loads = arguments.loads or scenario.resolve_path(document.loads)
         arguments.soft_taints = arguments.soft_taints or document.soft_taints
         arguments.cycles = arguments.cycles or document.cycles
         arguments.interval = arguments.interval or scenario.interval
         if not arguments.record:
             arguments.now = arguments.now or document.now or None
     if not arguments.policy and not arguments.record:
-        where = f", or `policy` to {shown_name(arguments.scenario)}" if scenario else ""
+        where = f", or `policy` to {display_name(arguments.scenario)}" if scenario else ""
         raise InputError(f"no policy is named; add --policy FILE{where}")
     return scenario
 
 
-def _planners(
+def _read_policies(
     arguments: argparse.Namespace, plugins: Mapping[str, Plugin]
 ) -> dict[str, Descheduler]:
     """The policies made ready, by what they are called."""
     found = {}
     for file in filter(None, (arguments.policy, arguments.against)):
-        name = shown_name(file)
+        name = display_name(file)
         policy = load_policy(
-            read_text(file), name=name, plugins=plugins, forgiving=arguments.forgiving
+            read_text(file), name=name, plugins=plugins, lenient=arguments.forgiving
         )
         print_warnings(policy.warnings)
         if name in found:
             raise InputError(f"--policy and --against both name {name}; name two different ones")
-        found[name] = assembled(policy, plugins)
+        found[name] = build_descheduler(policy, plugins)
     return found
 
 
-def _recorded(
+def _read_recorded(
     arguments: argparse.Namespace, plugins: Mapping[str, Plugin]
 ) -> tuple[dict[str, Descheduler], Snapshot]:
     """The policy of a recorded cycle, or those that are to take its place, and what it saw."""
-    past = picked(arguments, plugins)
+    past = pick_cycle(arguments, plugins)
     files = [file for file in (arguments.policy, arguments.against) if file]
     if len(set(files)) < len(files):
         raise InputError(f"--policy and --against both name {files[0]}; name two different ones")
     planners = {
-        shown_name(file): another(file, past, plugins, forgiving=arguments.forgiving)
+        display_name(file): read_other_policy(file, past, plugins, forgiving=arguments.forgiving)
         for file in files
     }
     if not arguments.policy:
@@ -249,26 +249,26 @@ def _recorded(
     return planners, past.snapshot
 
 
-def _snapshot(
+def _read_snapshot(
     arguments: argparse.Namespace,
     planners: Mapping[str, Descheduler],
     plugins: Mapping[str, Plugin],
 ) -> Snapshot:
     """The cluster at the start, with all that any of the policies and the scheduler reads."""
-    named = named_time(arguments.now)
+    named = parse_time_flag(arguments.now)
     first, *_ = planners.values()
     profiles = tuple(profile for planner in planners.values() for profile in planner.profiles)
     # The stand-in for the scheduler asks for more than the policies of the peer do.
     providers = tuple(it for planner in planners.values() for it in planner.providers)
     everything = structs.replace(first, profiles=profiles, semantics=IMPROVED, providers=providers)
-    collection, skipped = collect(arguments, everything, plugins, Stopwatch())
+    collection, skipped = collect_objects(arguments, everything, plugins, Stopwatch())
     snapshot = collection.snapshot(named or collection.taken_at or datetime.now(UTC))
-    for remark in about_time(arguments, collection, everything):
+    for remark in time_notes(arguments, collection, everything):
         print(f"note: {remark}", file=sys.stderr)
     told = dict.fromkeys(
         remark
         for planner in planners.values()
-        for remark in remarks(planner, skipped, snapshot, from_dump=bool(arguments.cluster))
+        for remark in input_notes(planner, skipped, snapshot, from_dump=bool(arguments.cluster))
     )
     for remark in told:
         print(f"note: {remark}", file=sys.stderr)

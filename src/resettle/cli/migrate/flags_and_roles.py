@@ -10,19 +10,19 @@ from typing import Any, NoReturn
 
 from yaml import Node
 
-from resettle.cli.commands.run import add_flags, settings_of
-from resettle.cli.flags.upstream import IDLE
-from resettle.cli.migrate.inventory import Finding, Sheet, Sort
+from resettle.cli.commands.run import add_flags, run_settings
+from resettle.cli.flags.upstream import IGNORED_FLAGS
+from resettle.cli.migrate.inventory import MigrationFinding, SourceText, FindingKind
 from resettle.cli.parser import Parser, is_flag
 from resettle.errors import InputError
-from resettle.framework.descheduler import assembled
+from resettle.framework.descheduler import build_descheduler
 from resettle.framework.plugin import Plugin
 from resettle.policy.document import Policy
-from resettle.rbac.permissions import Right, needed
+from resettle.rbac.permissions import ApiPermission, required_permissions
 from resettle.runtime import RunSettings
 
 Word = tuple[str, Node]
-_IDLE = {flag.name: flag.reason for flag in IDLE}
+_IDLE = {flag.name: flag.reason for flag in IGNORED_FLAGS}
 _EVICTOR = "it is an argument of DefaultEvictor now"
 OLD_FLAGS = {
     "--evict-local-storage-pods": f"{_EVICTOR}: `evictLocalStoragePods: true`",
@@ -45,29 +45,29 @@ class _Asked(Parser):
         raise InputError(message)
 
 
-def judged(words: Sequence[Word], sheet: Sheet) -> tuple[list[Finding], RunSettings | None]:
+def assess_flags(words: Sequence[Word], sheet: SourceText) -> tuple[list[MigrationFinding], RunSettings | None]:
     """What there is to say of a command line, and the settings it makes if it makes any."""
     parser = _Asked(prog="run", add_help=False)
     add_flags(parser)
-    findings: list[Finding] = []
+    findings: list[MigrationFinding] = []
     kept: list[str] = []
     understood: list[str] = []
     for flag, shown, node in _flags(words, parser):
         if flag is None:
             findings.append(_unknown(shown, node, sheet, parser))
         elif flag in _IDLE:
-            findings.append(sheet.finding(Sort.IDLE, flag, _IDLE[flag], at=node))
+            findings.append(sheet.finding(FindingKind.IDLE, flag, _IDLE[flag], at=node))
         else:
             kept.append(shown)
         if flag is not None:
             understood.append(shown)
     at = words[0][1] if words else None
     if kept:
-        findings.append(sheet.finding(Sort.STAYS, " ".join(kept), "the same flags here", at=at))
+        findings.append(sheet.finding(FindingKind.STAYS, " ".join(kept), "the same flags here", at=at))
     try:
-        return findings, settings_of(parser.parse_args(understood))
+        return findings, run_settings(parser.parse_args(understood))
     except InputError as error:
-        findings.append(sheet.finding(Sort.CHANGE, "flags", str(error), at=at))
+        findings.append(sheet.finding(FindingKind.CHANGE, "flags", str(error), at=at))
         return findings, None
 
 
@@ -76,7 +76,7 @@ def _flags(words: Sequence[Word], parser: Parser) -> Iterator[tuple[str | None, 
     left = list(reversed(words))
     while left:
         word, node = left.pop()
-        action, value = parser.flag(word) if is_flag(word) else (None, None)
+        action, value = parser.find_flag(word) if is_flag(word) else (None, None)
         if action is None:
             yield None, word, node
             continue
@@ -86,19 +86,19 @@ def _flags(words: Sequence[Word], parser: Parser) -> Iterator[tuple[str | None, 
         yield action.option_strings[-1], shown, node
 
 
-def _unknown(word: str, node: Node, sheet: Sheet, parser: Parser) -> Finding:
+def _unknown(word: str, node: Node, sheet: SourceText, parser: Parser) -> MigrationFinding:
     name = word.partition("=")[0]
     if not is_flag(word):
         says, fix = f"`{word}` stands alone", "a switch takes its answer with `=`: --dry-run=false"
     elif old := OLD_FLAGS.get("--" + name.lstrip("-").replace("_", "-")):
         says, fix = "descheduler had this flag once", f"remove it; {old}"
     else:
-        says, fix = "there is no such flag, in descheduler either", parser.meant(word)
-    return sheet.finding(Sort.CHANGE, name, says, fix, at=node)
+        says, fix = "there is no such flag, in descheduler either", parser.suggestion(word)
+    return sheet.finding(FindingKind.CHANGE, name, says, fix, at=node)
 
 
 _READ = ["get", "watch", "list"]
-PEER_RULES: tuple[dict[str, Any], ...] = (
+UPSTREAM_RULES: tuple[dict[str, Any], ...] = (
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "update"]},
     {
         "apiGroups": [""],
@@ -119,24 +119,24 @@ PEER_RULES: tuple[dict[str, Any], ...] = (
 """What the manifests and the chart of the peer grant; the lease is granted under its own name."""
 
 
-def missing(
+def missing_permissions(
     policy: Policy,
     plugins: Mapping[str, Plugin],
     settings: RunSettings | None,
     rules: Sequence[Mapping[str, Any]],
-) -> list[Right]:
+) -> list[ApiPermission]:
     """The rights that running this takes and that no rule grants."""
     kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
-    rights = needed(
-        assembled(policy, plugins),
+    rights = required_permissions(
+        build_descheduler(policy, plugins),
         kinds,
         dry_run=settings.dry_run if settings else False,
         lease=settings.lease if settings else None,
     )
-    return [right for right in rights if not granted(right, rules)]
+    return [right for right in rights if not is_granted(right, rules)]
 
 
-def granted(right: Right, rules: Iterable[Mapping[str, Any]]) -> bool:
+def is_granted(right: ApiPermission, rules: Iterable[Mapping[str, Any]]) -> bool:
     """Whether any rule grants a right."""
     return any(
         _covers(rule, "apiGroups", right.group)
