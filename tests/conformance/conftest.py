@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from resettle.testing import PocketServer
+from resettle.testing import ApiServer
 from tests.conformance.harness import Place
 
 from .client import Client
@@ -27,7 +27,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
     if request.param == "real":
         yield real()
     else:
-        with PocketServer(token="conformance") as pocket:
+        with ApiServer(token="conformance") as pocket:
             yield Client(pocket.url, {"Authorization": "Bearer conformance"})
 
 

@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import Any
 
-from resettle.dumps.anonymize import Digests
+from resettle.dumps.anonymize import Anonymizer
 from resettle.dumps.reader import Dump
-from resettle.dumps.writer import Captured, capture
+from resettle.dumps.writer import CaptureSummary, write_capture
 from resettle.framework import Kind
 from resettle.kube.auth.access import Access
-from resettle.kube.watch.lists import Api
+from resettle.kube.watch.lists import ListClient
 from resettle.model.kinds import kinds_to_list
 from resettle.model.snapshot import Snapshot
-from resettle.testing import NOW, PocketServer
+from resettle.testing import NOW, ApiServer
 from resettle.testing.builders import Object
 
 
 class Copy:
     """A capture, and ways to look into it."""
 
-    def __init__(self, captured: Captured, packed: bytes) -> None:
+    def __init__(self, captured: CaptureSummary, packed: bytes) -> None:
         self.captured = captured
         self.packed = packed
         self.text = gzip.decompress(packed)
@@ -46,18 +46,18 @@ class Copy:
 
 
 def copied(
-    pocket: PocketServer,
+    pocket: ApiServer,
     *,
     kinds: Iterable[Kind] = (),
     reads: frozenset[str] | None = None,
-    digests: Digests | None = None,
+    digests: Anonymizer | None = None,
     tell: Callable[[str, int], None] = lambda plural, count: None,
 ) -> Copy:
     """What a capture of the server holds."""
-    api, sink = Api(Access(server=pocket.url)), BytesIO()
+    api, sink = ListClient(Access(server=pocket.url)), BytesIO()
     try:
         listed = kinds_to_list(kinds, reads)
-        captured = capture(api, listed, sink, NOW, digests, tell)
+        captured = write_capture(api, listed, sink, NOW, digests, tell)
     finally:
         api.close()
     return Copy(captured, sink.getvalue())

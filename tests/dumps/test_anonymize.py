@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from resettle.dumps.anonymize import WELL_KNOWN, Digests
+from resettle.dumps.anonymize import WELL_KNOWN, Anonymizer
 from resettle.model.kinds import KINDS
 from resettle.model.pod import DELETION_COST, SOURCE
-from resettle.testing import PocketServer, claim, definition, pod
+from resettle.testing import ApiServer, claim, definition, pod
 from resettle.testing.builders import ZONE, Object
 from tests.dumps.builders import ACME
 from tests.dumps.harness import copied, strings_in
 from tests.dumps.test_writer import WIDGET
 
-DIGESTS = Digests(b"salt")
+DIGESTS = Anonymizer(b"salt")
 DIGEST = re.compile(r"x[0-9a-f]{15}")
 
 
@@ -28,45 +28,45 @@ DIGEST = re.compile(r"x[0-9a-f]{15}")
     "name", ["web-1", "7", "shop.example/app:1", "Ünter den Linden", "a" * 253]
 )
 def test_a_name_becomes_a_short_name_that_is_no_number(name: str) -> None:
-    assert DIGEST.fullmatch(DIGESTS.name(name))
+    assert DIGEST.fullmatch(DIGESTS.hash_name(name))
 
 
 def test_a_salt_always_gives_the_same_digest_and_another_salt_another() -> None:
-    assert Digests(b"salt").name("web") == DIGESTS.name("web")
-    assert Digests(b"pepper").name("web") != DIGESTS.name("web")
-    assert DIGESTS.name("web-2") != DIGESTS.name("web")
+    assert Anonymizer(b"salt").hash_name("web") == DIGESTS.hash_name("web")
+    assert Anonymizer(b"pepper").hash_name("web") != DIGESTS.hash_name("web")
+    assert DIGESTS.hash_name("web-2") != DIGESTS.hash_name("web")
 
 
 @pytest.mark.parametrize("name", ["", *sorted(WELL_KNOWN)])
 def test_what_every_cluster_has_stays(name: str) -> None:
-    assert DIGESTS.name(name) == name
+    assert DIGESTS.hash_name(name) == name
 
 
 @pytest.mark.parametrize(
     ("key", "text", "becomes"),
     [
-        pytest.param("app", "web", DIGESTS.name("web"), id="a value is hashed like a name"),
+        pytest.param("app", "web", DIGESTS.hash_name("web"), id="a value is hashed like a name"),
         pytest.param("app", "", "", id="nothing stays nothing"),
         pytest.param("gpu", "true", "true", id="yes and no stay"),
         pytest.param("cores", "64", "64", id="a number stays, to be compared"),
         pytest.param("cores", "-1234567"[:7], "-123456", id="below zero too"),
         pytest.param(
-            "account", "12345678", DIGESTS.name("12345678"), id="a long one could be whose"
+            "account", "12345678", DIGESTS.hash_name("12345678"), id="a long one could be whose"
         ),
         pytest.param(
             "topology.kubernetes.io/zone",
             "east__west",
-            f"{DIGESTS.name('east')}__{DIGESTS.name('west')}",
+            f"{DIGESTS.hash_name('east')}__{DIGESTS.hash_name('west')}",
             id="several zones stay several",
         ),
-        pytest.param("app", "a__b", DIGESTS.name("a__b"), id="elsewhere such a value is one"),
+        pytest.param("app", "a__b", DIGESTS.hash_name("a__b"), id="elsewhere such a value is one"),
         pytest.param(
-            "app", "no value!", f"?{DIGESTS.name('no value!')}", id="what is no value stays none"
+            "app", "no value!", f"?{DIGESTS.hash_name('no value!')}", id="what is no value stays none"
         ),
     ],
 )
 def test_a_label_value_can_be_compared_as_before(key: str, text: str, becomes: str) -> None:
-    assert DIGESTS.value(key, text) == becomes
+    assert DIGESTS.hash_value(key, text) == becomes
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_label_value_can_be_compared_as_before(key: str, text: str, becomes: s
         ),
         pytest.param(
             {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["64"]}]},
-            DIGESTS.name("64"),
+            DIGESTS.hash_name("64"),
             id="but a field holds names",
         ),
     ],
@@ -94,14 +94,14 @@ def test_a_label_value_can_be_compared_as_before(key: str, text: str, becomes: s
 def test_a_value_is_hashed_like_the_labels_it_is_compared_with(part: Object, value: str) -> None:
     item = {"metadata": {"name": "n"}, "spec": part}
 
-    assert value in strings_in(DIGESTS.hashed("Pod", item)["spec"])
+    assert value in strings_in(DIGESTS.anonymize("Pod", item)["spec"])
 
 
 # -- whole objects -------------------------------------------------------------------------------
 
 
 def test_no_name_is_found_in_a_hashed_capture() -> None:
-    with PocketServer(ACME) as pocket:
+    with ApiServer(ACME) as pocket:
         plain, hashed = copied(pocket), copied(pocket, digests=DIGESTS)
 
     assert hashed.captured.counts == plain.captured.counts
@@ -112,10 +112,10 @@ def test_no_name_is_found_in_a_hashed_capture() -> None:
 
 
 def test_all_that_is_known_about_a_company_is_hashed_alike_everywhere() -> None:
-    with PocketServer(ACME) as pocket:
+    with ApiServer(ACME) as pocket:
         copy = copied(pocket, digests=DIGESTS)
     (found,) = copy.of("Pod")
-    team, home, shop = map(DIGESTS.name, ("acme-team", "acme-node", "acme-shop"))
+    team, home, shop = map(DIGESTS.hash_name, ("acme-team", "acme-node", "acme-shop"))
     at_home = {"key": "metadata.name", "operator": "In", "values": [home]}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     wishes = found["spec"]["affinity"]
@@ -149,7 +149,7 @@ def test_all_that_is_known_about_a_company_is_hashed_alike_everywhere() -> None:
     ],
 )
 def test_what_decisions_go_by_stays(kind: str, path: list[Any], text: str) -> None:
-    with PocketServer(ACME) as pocket:
+    with ApiServer(ACME) as pocket:
         (item,) = copied(pocket, digests=DIGESTS).of(kind)
 
     part: Any = item
@@ -161,9 +161,9 @@ def test_what_decisions_go_by_stays(kind: str, path: list[Any], text: str) -> No
 def test_a_field_that_nobody_has_declared_harmless_is_taken_for_a_name() -> None:
     item = {"metadata": {"name": "n"}, "spec": {"nickname": "acme", "friends": ["acme"]}}
 
-    assert DIGESTS.hashed("Node", item)["spec"] == {
-        "nickname": DIGESTS.name("acme"),
-        "friends": [DIGESTS.name("acme")],
+    assert DIGESTS.anonymize("Node", item)["spec"] == {
+        "nickname": DIGESTS.hash_name("acme"),
+        "friends": [DIGESTS.hash_name("acme")],
     }
 
 
@@ -180,15 +180,15 @@ def test_a_field_that_nobody_has_declared_harmless_is_taken_for_a_name() -> None
 )
 def test_an_annotation_keeps_the_words_that_decide(mark: str, text: str, stays: bool) -> None:
     item = {"metadata": {"name": "p", "annotations": {mark: text}}}
-    found = DIGESTS.hashed("Pod", item)["metadata"]["annotations"]
+    found = DIGESTS.anonymize("Pod", item)["metadata"]["annotations"]
 
-    assert found == {mark: text if stays else DIGESTS.name(text)}
+    assert found == {mark: text if stays else DIGESTS.hash_name(text)}
 
 
 def test_the_claim_that_was_made_for_a_pod_is_still_found() -> None:
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     objects = [pod("web-1", volumes=[volume]), claim("web-1-scratch"), claim("web-1")]
-    with PocketServer(objects) as pocket:
+    with ApiServer(objects) as pocket:
         snapshot = copied(pocket, digests=DIGESTS).snapshot()
 
     (found,) = snapshot.pods
@@ -198,7 +198,7 @@ def test_the_claim_that_was_made_for_a_pod_is_still_found() -> None:
 
 def test_kinds_of_plugins_are_left_out_since_nobody_knows_their_names() -> None:
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "acme"}}
-    with PocketServer([definition("Widget", group="example.com"), widget]) as pocket:
+    with ApiServer([definition("Widget", group="example.com"), widget]) as pocket:
         copy = copied(pocket, kinds=[WIDGET], digests=DIGESTS)
 
     assert copy.of("Widget") == []

@@ -11,17 +11,17 @@ from typing import Any
 from hypothesis import given, settings
 
 from resettle.cli.text.plan import plan_json
-from resettle.dumps.anonymize import Digests
-from resettle.framework import Plan, assembled, default_registry
+from resettle.dumps.anonymize import Anonymizer
+from resettle.framework import Plan, build_descheduler, default_registry
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
-from resettle.testing import PocketServer, World
+from resettle.testing import ApiServer, World
 from resettle.testing.strategies import clusters
 from tests.builders import Case, cases
 from tests.dumps.harness import copied, strings_in
 
 THOROUGH = settings(max_examples=60, deadline=None, derandomize=True, database=None)
-DIGESTS = Digests(b"salt")
+DIGESTS = Anonymizer(b"salt")
 
 # Every name that clusters and policies of chance are made with, and nothing else of theirs.
 NAMES = re.compile(
@@ -39,23 +39,23 @@ def renamed(part: Any) -> Any:
     if isinstance(part, list):
         return [renamed(value) for value in part]
     if isinstance(part, str) and part.startswith(UNEQUAL):
-        return UNEQUAL + DIGESTS.name(part.removeprefix(UNEQUAL))
-    return DIGESTS.name(part) if isinstance(part, str) and NAMES.fullmatch(part) else part
+        return UNEQUAL + DIGESTS.hash_name(part.removeprefix(UNEQUAL))
+    return DIGESTS.hash_name(part) if isinstance(part, str) and NAMES.fullmatch(part) else part
 
 
 def planned(snapshot: Snapshot, document: dict[str, Any]) -> Plan:
     registry = default_registry()
     policy = load_policy(json.dumps(document), name="policy", plugins=registry)
-    return assembled(policy, registry).draw_plan(snapshot)
+    return build_descheduler(policy, registry).draw_plan(snapshot)
 
 
 @THOROUGH
 @given(cases())
 def test_hashing_is_renaming_and_nothing_else(case: Case) -> None:
     """Lots are drawn by name, so the cluster to compare with is the one that has the new names."""
-    with PocketServer(case.objects) as pocket:
+    with ApiServer(case.objects) as pocket:
         copy = copied(pocket, digests=DIGESTS)
-    moving = frozenset(map(DIGESTS.name, case.moving))
+    moving = frozenset(map(DIGESTS.hash_name, case.moving))
     document = renamed(case.document)
     hashed = planned(replace(copy.snapshot(), moving=moving), document)
     other = planned(replace(World(renamed(case.objects)).snapshot(), moving=moving), document)
@@ -90,11 +90,11 @@ POLICY = {
 @THOROUGH
 @given(clusters(max_budgets=0))
 def test_where_no_tie_decides_the_same_pods_go_for_the_same_reasons(world: World) -> None:
-    with PocketServer(world.objects) as pocket:
+    with ApiServer(world.objects) as pocket:
         plain, hashed = copied(pocket), copied(pocket, digests=DIGESTS)
     before, after = planned(plain.snapshot(), POLICY), planned(hashed.snapshot(), POLICY)
 
     assert after.refused == before.refused
     assert Counter((it.plugin, it.pod.uid) for it in after.moves) == Counter(
-        (it.plugin, DIGESTS.name(it.pod.uid)) for it in before.moves
+        (it.plugin, DIGESTS.hash_name(it.pod.uid)) for it in before.moves
     )

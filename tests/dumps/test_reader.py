@@ -73,7 +73,7 @@ def test_a_plugin_finds_the_kinds_it_declares(name: str, content: bytes) -> None
     dump = dumped(content, kinds=(Kind(name, Widget),))
 
     assert dump.snapshot(NOW).others == {name: (Widget(Meta("w")),)}
-    assert not dump.unread
+    assert not dump.ignored
 
 
 def test_a_declared_kind_that_is_not_in_the_dump_is_an_empty_one() -> None:
@@ -132,7 +132,7 @@ def test_an_object_that_does_not_fit_its_struct_is_an_error_that_names_its_place
 @pytest.mark.parametrize(
     ("kind", "item", "found"),
     [
-        pytest.param("Node", node("n").node, lambda it: [x.name for x in it.fleet], id="nodes"),
+        pytest.param("Node", node("n").node, lambda it: [x.name for x in it.node_index], id="nodes"),
         pytest.param("Pod", pod("p"), lambda it: [x.key for x in it.pods], id="pods"),
         pytest.param("Namespace", namespace("ns"), lambda it: list(it.namespaces), id="namespaces"),
         pytest.param(
@@ -179,7 +179,7 @@ def test_lists_may_hold_what_no_plan_needs_or_nothing(
 ) -> None:
     dump = dumped(listing(kind, *items))
 
-    assert dump.unread == unread
+    assert dump.ignored == unread
     assert len(dump.snapshot(NOW).pods) == 0
 
 

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from resettle.cli.text.plan import plan_json
-from resettle.dumps.anonymize import kept
+from resettle.dumps.anonymize import trimmed_struct
 from resettle.dumps.collection import list_cluster
 from resettle.errors import ClusterError, InputError, PluginError
-from resettle.framework import Kind, assembled, default_registry
+from resettle.framework import Kind, build_descheduler, default_registry
 from resettle.kube.auth.access import Access
 from resettle.model.kinds import KINDS, kinds_to_list
 from resettle.policy.load import load_policy
-from resettle.testing import NOW, Fault, PocketServer, definition, node, pod
+from resettle.testing import NOW, Fault, ApiServer, definition, node, pod
 from resettle.testing.builders import Object
 from tests.builders import Case, cases
 from tests.dumps.harness import copied
@@ -52,8 +52,8 @@ def with_what_nobody_reads(objects: list[Object], dice: Random) -> list[Object]:
 def test_the_plan_from_a_capture_is_the_plan_from_the_live_list(case: Case, dice: Random) -> None:
     registry = default_registry()
     policy = load_policy(json.dumps(case.document), name="policy", plugins=registry)
-    planner = assembled(policy, registry)
-    with PocketServer(with_what_nobody_reads(case.objects, dice)) as pocket:
+    planner = build_descheduler(policy, registry)
+    with ApiServer(with_what_nobody_reads(case.objects, dice)) as pocket:
         live = list_cluster(Access(server=pocket.url), EVERYTHING).snapshot(NOW)
         copy = copied(pocket)
         narrow = copied(pocket, reads=planner.reads)
@@ -105,7 +105,7 @@ _CONTAINER = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu"
     ],
 )
 def test_what_no_plan_reads_is_left_out(more: Object, secret: str) -> None:
-    with PocketServer([pod("web-1", **more)]) as pocket:
+    with ApiServer([pod("web-1", **more)]) as pocket:
         copy = copied(pocket)
 
     assert [it["metadata"]["name"] for it in copy.of("Pod")] == ["web-1"]
@@ -118,11 +118,11 @@ def test_every_field_that_the_model_reads_is_kept(kind: str, spelled_out: bool) 
     def names(struct: Any) -> list[str]:
         return [field.encode_name for field in msgspec.structs.fields(struct)]
 
-    assert names(kept(KINDS[kind].struct, spelled_out=spelled_out)) == names(KINDS[kind].struct)
+    assert names(trimmed_struct(KINDS[kind].struct, spelled_out=spelled_out)) == names(KINDS[kind].struct)
 
 
 def test_objects_say_what_they_are_and_defaults_go_without_saying() -> None:
-    with PocketServer([node("n1").node]) as pocket:
+    with ApiServer([node("n1").node]) as pocket:
         (found,) = copied(pocket).of("Node")
 
     offer = {"cpu": "4", "memory": "16Gi", "pods": "110"}
@@ -194,7 +194,7 @@ def test_two_structs_for_one_kind_are_an_error() -> None:
 def test_kinds_of_plugins_come_back_as_the_plugin_reads_them() -> None:
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
     objects = [definition("Widget", group="example.com"), {**widget, "size": 3, "colour": "red"}]
-    with PocketServer(objects) as pocket:
+    with ApiServer(objects) as pocket:
         copy = copied(pocket, kinds=[WIDGET])
 
     assert copy.of("Widget") == [{**widget, "size": 3}]
@@ -206,7 +206,7 @@ def test_kinds_of_plugins_come_back_as_the_plugin_reads_them() -> None:
 
 def test_a_long_list_is_written_page_by_page() -> None:
     heard: list[tuple[str, int]] = []
-    with PocketServer([pod(f"web-{i}") for i in range(1001)]) as pocket:
+    with ApiServer([pod(f"web-{i}") for i in range(1001)]) as pocket:
         copy = copied(
             pocket, reads=frozenset(), tell=lambda plural, count: heard.append((plural, count))
         )
@@ -217,7 +217,7 @@ def test_a_long_list_is_written_page_by_page() -> None:
 
 
 def test_a_cluster_without_objects_is_a_capture_all_the_same() -> None:
-    with PocketServer() as pocket:
+    with ApiServer() as pocket:
         copy = copied(pocket, reads=frozenset())
 
     assert copy.items == []
@@ -235,12 +235,12 @@ def test_a_cluster_without_objects_is_a_capture_all_the_same() -> None:
     ],
 )
 def test_what_cannot_be_understood_is_an_error(broken: Object, told: str) -> None:
-    with PocketServer([pod("web-1", **broken)]) as pocket, pytest.raises(ClusterError) as caught:
+    with ApiServer([pod("web-1", **broken)]) as pocket, pytest.raises(ClusterError) as caught:
         copied(pocket)
     assert str(caught.value).startswith(told)
 
 
 def test_what_the_server_refuses_is_an_error() -> None:
     refusal = Fault(verbs=("list",), path="/api/v1/pods", status=403)
-    with PocketServer(faults=[refusal]) as pocket, pytest.raises(ClusterError, match="pods"):
+    with ApiServer(faults=[refusal]) as pocket, pytest.raises(ClusterError, match="pods"):
         copied(pocket)

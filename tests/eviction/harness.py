@@ -10,16 +10,16 @@ from typing import Any
 from resettle.errors import NotNow
 from resettle.eviction.eviction_api import EvictionAPI
 from resettle.eviction.executor import AT_ONCE, GatedClient, PlanExecutor
-from resettle.eviction.in_flight import Ledger
-from resettle.eviction.pod_events import Recorder
-from resettle.framework import Ending, Mover, Outcome
+from resettle.eviction.in_flight import InFlightMoves
+from resettle.eviction.pod_events import EventWriter
+from resettle.framework import MoveResult, Mover, MoveResponse
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.kube.transport.pacing import RateLimiter
 from resettle.kube.watch.cache import Cache
 from resettle.log import Log
 from resettle.model.pod import Pod
-from resettle.testing import NOW, HandClock, PocketServer, World
+from resettle.testing import NOW, ManualClock, ApiServer, World
 from tests.eviction.builders import to_leave
 from tests.kube.watch.harness import Hurried, caught_up, watched
 
@@ -36,7 +36,7 @@ class Rig:
     """All that it takes to carry out a plan, and what came of it."""
 
     def __init__(
-        self, pocket: PocketServer, cache: Cache, client: Client, clock: HandClock
+        self, pocket: ApiServer, cache: Cache, client: Client, clock: ManualClock
     ) -> None:
         self.pocket = pocket
         self.cache = cache
@@ -45,8 +45,8 @@ class Rig:
         self.log = Log.to(self.told)
         self.stopped = False
         self.hands = GatedClient(client, self.may_act)
-        self.ledger = Ledger(cache.pod, self.clock, self.log)
-        self.recorder = Recorder(client, "tester", self.clock, self.log)
+        self.ledger = InFlightMoves(cache.pod, self.clock, self.log)
+        self.recorder = EventWriter(client, "tester", self.clock, self.log)
 
     def may_act(self) -> None:
         if self.stopped:
@@ -63,10 +63,10 @@ class Rig:
     ) -> PlanExecutor:
         return PlanExecutor(
             movers or {"daily": mover or EvictionAPI(self.hands)},
-            look=look or self.cache.pod,
+            live_pod=look or self.cache.pod,
             may_act=self.may_act,
-            ledger=self.ledger,
-            recorder=self.recorder,
+            in_flight=self.ledger,
+            event_writer=self.recorder,
             log=self.log,
             at_once=at_once,
             **more,
@@ -77,7 +77,7 @@ class Rig:
         *names: str,
         by: PlanExecutor | None = None,
         meanwhile: Callable[[], None] = lambda: None,
-    ) -> list[Outcome]:
+    ) -> list[MoveResponse]:
         """What becomes of moving these pods; `meanwhile` happens after the plan was drawn."""
         snapshot = self.cache.snapshot(NOW)
         found = {it.name: it for it in snapshot.pods}
@@ -89,7 +89,7 @@ class Rig:
     @property
     def asked(self) -> list[str]:
         """Names of the pods that the server was asked to evict, in order."""
-        paths = [it.path.split("/") for it in self.pocket.asked]
+        paths = [it.path.split("/") for it in self.pocket.requests]
         return [path[-2] for path in paths if path[-1] == "eviction"]
 
     @property
@@ -101,17 +101,17 @@ class Rig:
 
 @asynccontextmanager
 async def rigged(
-    world: World, pace: Callable[[HandClock], RateLimiter] | None = None
+    world: World, pace: Callable[[ManualClock], RateLimiter] | None = None
 ) -> AsyncIterator[Rig]:
     """A rig for a pocket server with this world in it."""
-    clock = HandClock()
-    async with PocketServer(world.objects) as pocket, watched(pocket, BUDGETS) as cache:
+    clock = ManualClock()
+    async with ApiServer(world.objects) as pocket, watched(pocket, BUDGETS) as cache:
         held = pace(clock) if pace else None
         async with Client(Access(server=pocket.url), held, Hurried()) as client:
             rig = Rig(pocket, cache, client, clock)
-            cache.listen(rig.ledger.heard)
+            cache.add_listener(rig.ledger.on_pod_change)
             yield rig
 
 
-def endings(outcomes: list[Outcome]) -> list[Ending]:
-    return [outcome.ending for outcome in outcomes]
+def endings(outcomes: list[MoveResponse]) -> list[MoveResult]:
+    return [outcome.result for outcome in outcomes]

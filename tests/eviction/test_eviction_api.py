@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from resettle.eviction.eviction_api import eviction_of, outcome_of
-from resettle.framework import Ending
+from resettle.framework import MoveResult
 from resettle.kube.status import Answer
 from tests.eviction.builders import WILLING, options, seen
 
-E = Ending
+E = MoveResult
 SPENT = "The disruption budget web needs 3 healthy pods and has 3 currently"
 UNREADY = "The disruption budget web is still being processed by the server."
 VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -138,10 +138,10 @@ def because_of_budget(message: str, **more: Any) -> Answer:
         ),
     ],
 )
-def test_an_answer_becomes_an_outcome(reply: Answer, ending: Ending, says: str) -> None:
+def test_an_answer_becomes_an_outcome(reply: Answer, ending: MoveResult, says: str) -> None:
     outcome = outcome_of(reply, seen(), options())
 
-    assert (outcome.ending, outcome.says) == (ending, says)
+    assert (outcome.result, outcome.message) == (ending, says)
 
 
 @pytest.mark.parametrize(
@@ -160,13 +160,13 @@ def test_an_answer_becomes_an_outcome(reply: Answer, ending: Ending, says: str) 
     ],
 )
 def test_a_refusal_may_mean_that_the_move_has_begun(
-    annotations: dict[str, str], phase: str, gate: bool, message: str, ending: Ending
+    annotations: dict[str, str], phase: str, gate: bool, message: str, ending: MoveResult
 ) -> None:
     asked = seen(annotations=annotations, phase=phase)
 
     outcome = outcome_of(answer(429, message), asked, options(in_background=gate))
 
-    assert (outcome.ending, outcome.says) == (ending, message)
+    assert (outcome.result, outcome.message) == (ending, message)
 
 
 @pytest.mark.parametrize(
@@ -213,6 +213,6 @@ def test_a_request_says_who_is_meant_who_asks_and_why(
     ],
 )
 def test_an_ending_tells_whether_limits_reckon_with_it_and_whether_the_pod_stays(
-    ending: Ending, counts: bool, declined: bool
+    ending: MoveResult, counts: bool, declined: bool
 ) -> None:
-    assert (ending.counts, ending.declined) == (counts, declined)
+    assert (ending.counts_as_leaving, ending.declined) == (counts, declined)

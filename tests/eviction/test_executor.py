@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 
 from resettle.eviction.in_flight import UNKNOWN_SECONDS
-from resettle.framework import Ending, Outcome
+from resettle.framework import MoveResult, MoveResponse
 from resettle.testing import Fault, budget, cluster, node, pod
 from tests.eviction.builders import WILLING
 from tests.eviction.harness import Rig, endings, rigged, story
 from tests.kube.watch.harness import until
 
-E = Ending
+E = MoveResult
 WEB = {"app": "web"}
 WORLD = cluster(
     node("n1").holding(
@@ -40,11 +40,11 @@ def test_a_budget_lets_go_as_many_as_it_allows() -> None:
             outcomes = await rig.carried_out("web-1", "a", "web-2", "b", "web-3")
 
             assert outcomes == [
-                Outcome(E.EVICTED),
-                Outcome(E.EVICTED),
-                Outcome(E.BUDGET, NO_MORE),
-                Outcome(E.EVICTED),
-                Outcome(E.BUDGET, NO_MORE),
+                MoveResponse(E.EVICTED),
+                MoveResponse(E.EVICTED),
+                MoveResponse(E.BUDGET, NO_MORE),
+                MoveResponse(E.EVICTED),
+                MoveResponse(E.BUDGET, NO_MORE),
             ]
             assert rig.leaving == {"web-1", "a", "b"}
 
@@ -60,7 +60,7 @@ def test_outcomes_stand_in_the_order_of_the_moves_however_late_an_answer_is() ->
             )
             outcomes = await rig.carried_out("a", "b", "c")
 
-            assert outcomes == [Outcome(E.EVICTED), Outcome(E.ERROR, "not now"), Outcome(E.EVICTED)]
+            assert outcomes == [MoveResponse(E.EVICTED), MoveResponse(E.ERROR, "not now"), MoveResponse(E.EVICTED)]
 
     story(told())
 
@@ -95,8 +95,8 @@ def test_a_lost_answer_is_unknown_until_the_pod_is_seen_to_leave_or_to_stay(
             assert (rig.leaving == {"a"}) is leaves
             if not leaves:
                 assert rig.ledger.moving == {"uid-default-a"}
-                rig.clock.wind(timedelta(seconds=UNKNOWN_SECONDS + 1))
-                rig.ledger.sweep()
+                rig.clock.advance(timedelta(seconds=UNKNOWN_SECONDS + 1))
+                rig.ledger.drop_expired()
             await until(lambda: f"INFO {line} " in "".join(rig.told))
             assert rig.ledger.moving == frozenset()
 
@@ -111,7 +111,7 @@ def test_a_lost_answer_is_unknown_until_the_pod_is_seen_to_leave_or_to_stay(
     ],
 )
 def test_an_overloaded_server_is_asked_again_for_a_while(
-    times: int, ending: Ending, tries: int
+    times: int, ending: MoveResult, tries: int
 ) -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
@@ -150,7 +150,7 @@ DENIED = 'admission webhook "virt.example" denied the request: '
         ),
     ],
 )
-def test_a_webhook_is_asked_once(name: str, fault: Fault, ending: Ending) -> None:
+def test_a_webhook_is_asked_once(name: str, fault: Fault, ending: MoveResult) -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
             rig.pocket.faults.add(fault)
@@ -208,7 +208,7 @@ def restarts(rig: Rig) -> None:
     ],
 )
 def test_what_changed_since_the_plan_is_looked_at_before_the_request(
-    meanwhile: Meanwhile, ending: Ending, asked: list[str]
+    meanwhile: Meanwhile, ending: MoveResult, asked: list[str]
 ) -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:

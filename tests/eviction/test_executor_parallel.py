@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 
 from resettle.eviction.executor import BudgetLocks
-from resettle.framework import Ending, Move, Options, Outcome
+from resettle.framework import MoveResult, Move, Options, MoveResponse
 from resettle.kube.transport.pacing import RateLimiter
-from resettle.testing import Change, budget, cluster, node, pod
+from resettle.testing import ObjectChange, budget, cluster, node, pod
 from tests.eviction.builders import to_leave
 from tests.eviction.harness import endings, rigged, story
 
-E = Ending
+E = MoveResult
 WEB = {"app": "web"}
 WORLD = cluster(
     node("n1").holding(
@@ -38,7 +38,7 @@ class Waiting:
         self.met: set[tuple[str, ...]] = set()
         self._all_here = asyncio.Event()
 
-    async def move(self, move: Move, options: Options) -> Outcome:
+    async def move(self, move: Move, options: Options) -> MoveResponse:
         name = move.pod.name
         self.begun.append(name)
         self.in_flight.append(name)
@@ -48,7 +48,7 @@ class Waiting:
             self._all_here.set()
         await self._all_here.wait()
         self.in_flight.remove(name)
-        return Outcome(E.EVICTED)
+        return MoveResponse(E.EVICTED)
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 8])
@@ -98,7 +98,7 @@ def test_nothing_more_is_sent_once_we_may_not_act(at_once: int) -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
 
-            def stop(change: Change) -> None:
+            def stop(change: ObjectChange) -> None:
                 rig.stopped = True
 
             rig.pocket.store.subscribe("Pod", stop)
@@ -117,11 +117,11 @@ def test_a_request_that_waits_for_its_turn_is_not_sent_after_the_end() -> None:
     async def told() -> None:
         async with rigged(WORLD, lambda clock: RateLimiter(1, 1, clock)) as rig:
             carrying = asyncio.create_task(rig.carried_out("a", "b", by=rig.executor(at_once=1)))
-            await rig.clock.asleep()
+            await rig.clock.wait_for_sleepers()
             rig.stopped = True
-            rig.clock.wind(timedelta(seconds=5))
+            rig.clock.advance(timedelta(seconds=5))
 
-            assert await carrying == [Outcome(E.EVICTED), Outcome(E.UNSENT, "asked to stop")]
+            assert await carrying == [MoveResponse(E.EVICTED), MoveResponse(E.UNSENT, "asked to stop")]
             assert rig.asked == ["a"]
 
     story(told())
@@ -134,7 +134,7 @@ def test_what_was_not_sent_leaves_no_entry_and_no_line() -> None:
             outcomes = await rig.carried_out("a", "b")
 
             assert set(endings(outcomes)) == {E.UNSENT}
-            assert (rig.asked, rig.told, rig.ledger.entries) == ([], [], ())
+            assert (rig.asked, rig.told, rig.ledger.moves) == ([], [], ())
 
     story(told())
 
@@ -146,10 +146,10 @@ class Telling:
     """A mover that keeps what it is told, and answers what it is given."""
 
     def __init__(self, answer: object = None) -> None:
-        self.answer = answer or Outcome(E.EVICTED)
+        self.answer = answer or MoveResponse(E.EVICTED)
         self.told: list[tuple[str, Options]] = []
 
-    async def move(self, move: Move, options: Options) -> Outcome:
+    async def move(self, move: Move, options: Options) -> MoveResponse:
         self.told.append((move.pod.name, options))
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -209,7 +209,7 @@ def test_a_mover_that_is_broken_costs_nobody_else(answer: object, says: str) -> 
             mover = Telling(answer)
             outcomes = await rig.carried_out("a", "b", by=rig.executor(mover))
 
-            assert outcomes == [Outcome(E.UNKNOWN, says)] * 2
+            assert outcomes == [MoveResponse(E.UNKNOWN, says)] * 2
             assert rig.ledger.moving == {"uid-default-a", "uid-default-b"}
 
     story(told())
@@ -218,19 +218,19 @@ def test_a_mover_that_is_broken_costs_nobody_else(answer: object, says: str) -> 
 @pytest.mark.parametrize(
     ("outcome", "line"),
     [
-        pytest.param(Outcome(E.EVICTED), "INFO evicted", id="evicted"),
-        pytest.param(Outcome(E.BACKGROUND), "INFO moving in background", id="background"),
-        pytest.param(Outcome(E.BUDGET), "INFO refused by budget", id="budget"),
-        pytest.param(Outcome(E.WEBHOOK), "INFO refused by webhook", id="webhook"),
-        pytest.param(Outcome(E.GONE), "INFO gone already", id="gone"),
-        pytest.param(Outcome(E.UNKNOWN), "WARNING answer lost", id="unknown"),
-        pytest.param(Outcome(E.CHANGED), "INFO left alone", id="changed"),
-        pytest.param(Outcome(E.ERROR), "WARNING not evicted", id="error"),
-        pytest.param(Outcome(E.SHOWN), "INFO shown", id="a mover that only pretends"),
-        pytest.param(Outcome(E.UNSENT), "INFO unsent", id="a mover that held back"),
+        pytest.param(MoveResponse(E.EVICTED), "INFO evicted", id="evicted"),
+        pytest.param(MoveResponse(E.BACKGROUND), "INFO moving in background", id="background"),
+        pytest.param(MoveResponse(E.BUDGET), "INFO refused by budget", id="budget"),
+        pytest.param(MoveResponse(E.WEBHOOK), "INFO refused by webhook", id="webhook"),
+        pytest.param(MoveResponse(E.GONE), "INFO gone already", id="gone"),
+        pytest.param(MoveResponse(E.UNKNOWN), "WARNING answer lost", id="unknown"),
+        pytest.param(MoveResponse(E.CHANGED), "INFO left alone", id="changed"),
+        pytest.param(MoveResponse(E.ERROR), "WARNING not evicted", id="error"),
+        pytest.param(MoveResponse(E.SHOWN), "INFO shown", id="a mover that only pretends"),
+        pytest.param(MoveResponse(E.UNSENT), "INFO unsent", id="a mover that held back"),
     ],
 )
-def test_each_outcome_is_a_line_of_the_diary(outcome: Outcome, line: str) -> None:
+def test_each_outcome_is_a_line_of_the_diary(outcome: MoveResponse, line: str) -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
             await rig.carried_out("a", by=rig.executor(Telling(outcome)))
@@ -265,10 +265,10 @@ def test_a_cancellation_between_two_budgets_keeps_neither_locked() -> None:
         reached: list[str] = []
 
         async def hold(name: str) -> None:
-            async with locks.held(pods[name]):
+            async with locks.hold(pods[name]):
                 reached.append(name)
 
-        async with locks.held(pods["only-second"]):
+        async with locks.hold(pods["only-second"]):
             waiting = asyncio.create_task(hold("both"))
             blocked = asyncio.create_task(hold("only-first"))
             await asyncio.sleep(0.01)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from resettle.eviction.eviction_api import EvictionAPI
 from resettle.eviction.executor import AT_ONCE, GatedClient
-from resettle.framework import Ending
+from resettle.framework import MoveResult
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.testing import cluster, node, pod
@@ -24,8 +24,8 @@ def test_nobody_is_asked_to_leave_once_nobody_answers() -> None:
 
             outcomes = await rig.carried_out(*NAMES, by=rig.executor(mover))
 
-            assert {it.ending for it in outcomes} == {Ending.UNSENT}
-            reasons = [it.says for it in outcomes if it.says]
+            assert {it.result for it in outcomes} == {MoveResult.UNSENT}
+            reasons = [it.message for it in outcomes if it.message]
             assert len(reasons) == AT_ONCE
             assert "cannot be reached" in reasons[0]
             assert rig.told == []

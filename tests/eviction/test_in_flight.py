@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from resettle.eviction.in_flight import PATIENCE_SECONDS, UNKNOWN_SECONDS, Entry, Ledger, Stage
-from resettle.framework import Ending, Outcome
+from resettle.eviction.in_flight import PATIENCE_SECONDS, UNKNOWN_SECONDS, InFlightMove, InFlightMoves, MoveStage
+from resettle.framework import MoveResult, MoveResponse
 from resettle.log import Log
 from resettle.model.pod import IN_PROGRESS, Pod
-from resettle.testing import HandClock, PocketServer, cluster, node, pod
+from resettle.testing import ManualClock, ApiServer, cluster, node, pod
 from tests.eviction.builders import UNDER_WAY, WILLING, seen, to_leave
 from tests.kube.watch.harness import until, watched
 
-E = Ending
+E = MoveResult
 AFTER_PATIENCE = PATIENCE_SECONDS + 1
 
 
@@ -26,35 +26,35 @@ class Desk:
 
     def __init__(self, live: Pod | None = None, *, background: bool = True) -> None:
         self.live = live
-        self.clock = HandClock()
+        self.clock = ManualClock()
         self.told: list[str] = []
-        self.ended: list[tuple[Entry, bool]] = []
-        self.ledger = Ledger(
+        self.ended: list[tuple[InFlightMove, bool]] = []
+        self.ledger = InFlightMoves(
             lambda namespace, name: self.live,
             self.clock,
             Log.to(self.told),
             background=background,
-            ended=lambda entry, left: self.ended.append((entry, left)),
+            on_ended=lambda entry, left: self.ended.append((entry, left)),
         )
 
-    def asked(self, ending: Ending, planned: Pod | None = None) -> None:
+    def asked(self, ending: MoveResult, planned: Pod | None = None) -> None:
         """An answer to a request comes in."""
         it = planned or self.live
         assert it is not None
-        self.ledger.enter(to_leave(it), Outcome(ending))
+        self.ledger.add(to_leave(it), MoveResponse(ending))
 
     def hears(self, after: Pod | None) -> None:
         before, self.live = self.live, after
-        self.ledger.heard(before, after)
+        self.ledger.on_pod_change(before, after)
 
     def waits(self, seconds: float) -> None:
-        self.clock.wind(timedelta(seconds=seconds))
-        self.ledger.sweep()
+        self.clock.advance(timedelta(seconds=seconds))
+        self.ledger.drop_expired()
 
     @property
     def says(self) -> str:
         """The stage of the only entry; once it has ended `done` or `dropped`, `nothing` if none."""
-        stages = [str(entry.stage) for entry in self.ledger.entries]
+        stages = [str(entry.stage) for entry in self.ledger.moves]
         ends = ["done" if left else "dropped" for _, left in self.ended]
         assert len(stages + ends) <= 1
         return "".join(stages + ends) or "nothing"
@@ -167,12 +167,12 @@ fails_meanwhile = becomes(annotations=UNDER_WAY, phase="Failed")
         ),
         *(
             pytest.param(ending, [], "nothing", id=f"{ending} leaves no entry")
-            for ending in Ending
-            if not ending.counts
+            for ending in MoveResult
+            if not ending.counts_as_leaving
         ),
     ],
 )
-def test_a_move_in_flight_comes_to_its_end(ending: Ending, steps: list[Step], says: str) -> None:
+def test_a_move_in_flight_comes_to_its_end(ending: MoveResult, steps: list[Step], says: str) -> None:
     desk = Desk(seen("vm", annotations=WILLING))
 
     desk.asked(ending)
@@ -180,7 +180,7 @@ def test_a_move_in_flight_comes_to_its_end(ending: Ending, steps: list[Step], sa
         step(desk)
 
     assert desk.says == says
-    assert desk.ledger.moving == ({"uid-default-vm"} if desk.ledger.entries else set())
+    assert desk.ledger.moving == ({"uid-default-vm"} if desk.ledger.moves else set())
 
 
 def test_a_pod_that_failed_to_move_may_be_asked_again() -> None:
@@ -220,7 +220,7 @@ def test_patience_begins_anew_with_a_new_request() -> None:
         pytest.param(E.BACKGROUND, is_confirmed, "confirmed", id="accepted, and confirmed"),
     ],
 )
-def test_the_watch_may_be_quicker_than_the_answer(ending: Ending, step: Step, says: str) -> None:
+def test_the_watch_may_be_quicker_than_the_answer(ending: MoveResult, step: Step, says: str) -> None:
     planned = seen("vm", annotations=WILLING)
     desk = Desk(planned)
 
@@ -271,7 +271,7 @@ def test_what_an_earlier_process_began_is_found_in_the_pods(more: Any, says: str
     ],
 )
 def test_with_the_gate_closed_nobody_moves_in_background(
-    ending: Ending | None, steps: list[Step], says: str
+    ending: MoveResult | None, steps: list[Step], says: str
 ) -> None:
     desk = Desk(seen("vm", annotations=WILLING), background=False)
     if ending is not None:
@@ -314,7 +314,7 @@ def test_a_mover_may_move_pods_in_background_that_bear_no_annotation(
         pytest.param(E.BACKGROUND, fails, "not moved in background", id="others could not"),
     ],
 )
-def test_the_diary_tells_how_it_ended(ending: Ending, step: Step, line: str) -> None:
+def test_the_diary_tells_how_it_ended(ending: MoveResult, step: Step, line: str) -> None:
     desk = Desk(seen("vm", annotations=WILLING))
     desk.asked(ending)
 
@@ -334,11 +334,11 @@ def test_a_new_process_counts_what_the_old_one_began() -> None:
     )
 
     async def told() -> None:
-        clock, live = HandClock(), dict[str, Pod]()
-        ledger = Ledger(lambda _, name: live.get(name), clock, Log.to([]))
-        async with PocketServer(world.objects) as pocket, watched(pocket, heard=ledger.heard):
+        clock, live = ManualClock(), dict[str, Pod]()
+        ledger = InFlightMoves(lambda _, name: live.get(name), clock, Log.to([]))
+        async with ApiServer(world.objects) as pocket, watched(pocket, heard=ledger.on_pod_change):
             assert ledger.moving == {"uid-default-moving"}
-            assert [entry.stage for entry in ledger.entries] == [Stage.CONFIRMED]
+            assert [entry.stage for entry in ledger.moves] == [MoveStage.CONFIRMED]
 
             pocket.store.merge("Pod", "moving", {"metadata": {"annotations": {IN_PROGRESS: None}}})
             await until(lambda: not ledger.moving)

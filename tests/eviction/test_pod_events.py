@@ -11,16 +11,16 @@ from urllib.parse import quote
 import pytest
 
 from resettle.eviction import pod_events
-from resettle.eviction.pod_events import Recorder, event_of
-from resettle.framework import Ending, Outcome
+from resettle.eviction.pod_events import EventWriter, event_of
+from resettle.framework import MoveResult, MoveResponse
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.log import Log
-from resettle.testing import Ban, Fault, HandClock, PocketServer, namespace
+from resettle.testing import DeniedPermission, Fault, ManualClock, ApiServer, namespace
 from tests.eviction.builders import seen, to_leave
 from tests.eviction.harness import story
 
-E = Ending
+E = MoveResult
 NOTE = "pod eviction from n1 node by sigs.k8s.io/descheduler"
 BY = "PodLifeTime in profile daily: has lived 3 h"
 CREATING = "/apis/events.k8s.io/v1/*"
@@ -28,16 +28,16 @@ CREATING = "/apis/events.k8s.io/v1/*"
 
 @asynccontextmanager
 async def recording(
-    pocket: PocketServer, told: list[str], *, failures: bool = False
-) -> AsyncIterator[Recorder]:
+    pocket: ApiServer, told: list[str], *, failures: bool = False
+) -> AsyncIterator[EventWriter]:
     """A recorder at work; all is written when the block ends."""
     async with Client(Access(server=pocket.url)) as client:
-        recorder = Recorder(client, "house-1", HandClock(), Log.to(told), failures=failures)
+        recorder = EventWriter(client, "house-1", ManualClock(), Log.to(told), failures=failures)
         async with recorder.writing():
             yield recorder
 
 
-async def kept(pocket: PocketServer) -> list[dict[str, Any]]:
+async def kept(pocket: ApiServer) -> list[dict[str, Any]]:
     """The events that the server has, as whoever asks for them gets them."""
     async with Client(Access(server=pocket.url)) as client:
         answer = await client.send("GET", "/apis/events.k8s.io/v1/events")
@@ -47,9 +47,9 @@ async def kept(pocket: PocketServer) -> list[dict[str, Any]]:
 
 def test_an_eviction_is_told_on_its_pod() -> None:
     async def told() -> None:
-        async with PocketServer([namespace("default")]) as pocket:
+        async with ApiServer([namespace("default")]) as pocket:
             async with recording(pocket, []) as recorder:
-                recorder.moved(to_leave(seen()), Outcome(E.EVICTED))
+                recorder.record_move(to_leave(seen()), MoveResponse(E.EVICTED))
 
             (event,) = await kept(pocket)
             meta = event.pop("metadata")
@@ -79,10 +79,10 @@ def test_who_why_and_which_profile_stand_where_kubectl_looks() -> None:
     """`kubectl get events` and `describe pod` ask the core group, by the pod that it is about."""
 
     async def told() -> None:
-        async with PocketServer([namespace("default")]) as pocket:
+        async with ApiServer([namespace("default")]) as pocket:
             async with recording(pocket, []) as recorder:
-                recorder.moved(to_leave(seen()), Outcome(E.EVICTED))
-                recorder.moved(to_leave(seen("web-2")), Outcome(E.EVICTED))
+                recorder.record_move(to_leave(seen()), MoveResponse(E.EVICTED))
+                recorder.record_move(to_leave(seen("web-2")), MoveResponse(E.EVICTED))
 
             about = "involvedObject.name=web-1,involvedObject.uid=uid-default-web-1"
             path = f"/api/v1/namespaces/default/events?fieldSelector={quote(about)}"
@@ -114,12 +114,12 @@ def test_who_why_and_which_profile_stand_where_kubectl_looks() -> None:
     ],
 )
 def test_failures_are_told_only_when_the_policy_asks_for_it(
-    ending: Ending, failures: bool, expected: list[str]
+    ending: MoveResult, failures: bool, expected: list[str]
 ) -> None:
     async def told() -> None:
-        async with PocketServer([namespace("default")]) as pocket:
+        async with ApiServer([namespace("default")]) as pocket:
             async with recording(pocket, [], failures=failures) as recorder:
-                recorder.moved(to_leave(seen()), Outcome(ending, "because"))
+                recorder.record_move(to_leave(seen()), MoveResponse(ending, "because"))
 
             assert [it["type"] for it in await kept(pocket)] == expected
 
@@ -127,7 +127,7 @@ def test_failures_are_told_only_when_the_policy_asks_for_it(
 
 
 def test_a_failure_says_why() -> None:
-    event = event_of(to_leave(seen()), "none left", "house-1", HandClock().now())
+    event = event_of(to_leave(seen()), "none left", "house-1", ManualClock().now())
 
     assert (event.type, event.reason) == ("Warning", "EvictionFailed")
     assert event.note == f"{NOTE} failed: none left; {BY}"
@@ -142,7 +142,7 @@ def test_a_failure_says_why() -> None:
     ],
 )
 def test_an_event_has_a_name_that_the_server_takes(name: str, cut: str) -> None:
-    event = event_of(to_leave(seen(name)), "", "house-1", HandClock().now())
+    event = event_of(to_leave(seen(name)), "", "house-1", ManualClock().now())
 
     begin, _, end = event.metadata.name.rpartition(".")
     assert begin == cut
@@ -153,7 +153,7 @@ def test_an_event_has_a_name_that_the_server_takes(name: str, cut: str) -> None:
 def test_a_note_is_no_longer_than_the_server_takes() -> None:
     move = to_leave(seen(), reason="ä" * 2000)
 
-    note = event_of(move, "", "house-1", HandClock().now()).note
+    note = event_of(move, "", "house-1", ManualClock().now()).note
 
     assert len(note.encode()) in (1023, 1024)
     assert note.endswith("ää")
@@ -163,7 +163,7 @@ def test_a_note_is_no_longer_than_the_server_takes() -> None:
     ("troubles", "line"),
     [
         pytest.param(
-            {"bans": [Ban(verb="create", resource="events")]},
+            {"bans": [DeniedPermission(verb="create", resource="events")]},
             'WARNING events are lost reason="we may not create them; add to our role: '
             'apiGroups: [\\"events.k8s.io\\"], resources: [\\"events\\"], verbs: [\\"create\\"]"',
             id="we may not write them",
@@ -178,13 +178,13 @@ def test_a_note_is_no_longer_than_the_server_takes() -> None:
 def test_lost_events_are_told_once(troubles: dict[str, Any], line: str) -> None:
     async def told() -> None:
         lines: list[str] = []
-        async with PocketServer([namespace("default")], **troubles) as pocket:
+        async with ApiServer([namespace("default")], **troubles) as pocket:
             async with recording(pocket, lines) as recorder:
                 for i in range(20):
-                    recorder.moved(to_leave(seen(f"web-{i}")), Outcome(E.EVICTED))
+                    recorder.record_move(to_leave(seen(f"web-{i}")), MoveResponse(E.EVICTED))
 
             assert await kept(pocket) == []
-            assert len([it for it in pocket.asked if it.verb == "create"]) == 20
+            assert len([it for it in pocket.requests if it.verb == "create"]) == 20
         assert lines == [line]
 
     story(told())
@@ -195,10 +195,10 @@ def test_events_that_nobody_has_time_for_are_lost(monkeypatch: pytest.MonkeyPatc
 
     async def told() -> None:
         lines: list[str] = []
-        async with PocketServer([namespace("default")]) as pocket:
+        async with ApiServer([namespace("default")]) as pocket:
             async with recording(pocket, lines) as recorder:
                 for i in range(5):
-                    recorder.moved(to_leave(seen(f"web-{i}")), Outcome(E.EVICTED))
+                    recorder.record_move(to_leave(seen(f"web-{i}")), MoveResponse(E.EVICTED))
 
             assert {it["regarding"]["name"] for it in await kept(pocket)} == {"web-0", "web-1"}
         assert lines == ['WARNING events are lost reason="too many are waiting"']
@@ -213,10 +213,10 @@ def test_the_end_does_not_wait_for_events_for_ever(monkeypatch: pytest.MonkeyPat
         lines: list[str] = []
         late = Fault(path=CREATING, delay_seconds=60)
         async with (
-            PocketServer([namespace("default")], faults=[late]) as pocket,
+            ApiServer([namespace("default")], faults=[late]) as pocket,
             recording(pocket, lines) as recorder,
         ):
-            recorder.moved(to_leave(seen()), Outcome(E.EVICTED))
+            recorder.record_move(to_leave(seen()), MoveResponse(E.EVICTED))
 
         assert lines == ['WARNING events are lost reason="no time was left for them"']
 

@@ -6,7 +6,7 @@ import pytest
 
 from resettle.errors import ClusterError, Forbidden, Unauthorized
 from resettle.kube.auth.access import Access
-from resettle.kube.failures import refused
+from resettle.kube.failures import refusal_error
 from resettle.kube.status import Answer
 from tests.kube.test_status import EVACUATION, answer
 
@@ -100,6 +100,6 @@ def test_an_unexpected_answer_says_what_to_do(
 ) -> None:
     verb, resource, group, namespace = about
 
-    error = refused(given, verb, resource, access=ACCESS, group=group, namespace=namespace)
+    error = refusal_error(given, verb, resource, access=ACCESS, group=group, namespace=namespace)
 
     assert (type(error), str(error)) == (kind, says)

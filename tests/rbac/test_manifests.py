@@ -8,14 +8,14 @@ import pytest
 
 from resettle.errors import InputError
 from resettle.framework import Plugin, default_registry
-from resettle.framework.plugin import Deed
+from resettle.framework.plugin import Permission
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.policy.args import Args
-from resettle.rbac.manifests import Names, manifest
-from resettle.rbac.permissions import Right, needed_by_any
+from resettle.rbac.manifests import ManifestNames, manifest
+from resettle.rbac.permissions import ApiPermission, permissions_for_any_policy
 
-READ_NODES = Right(verb="list", resource="nodes")
-LEAD = Right(
+READ_NODES = ApiPermission(verb="list", resource="nodes")
+LEAD = ApiPermission(
     verb="update", resource="leases", group="coordination.k8s.io", namespace="ops", name="l"
 )
 
@@ -25,7 +25,7 @@ def kinds(objects: list[dict[str, Any]]) -> list[str]:
 
 
 def test_rights_everywhere_and_in_a_namespace_have_roles_of_their_own() -> None:
-    made = manifest([READ_NODES, LEAD], Names())
+    made = manifest([READ_NODES, LEAD], ManifestNames())
 
     assert kinds(made) == [
         *("ServiceAccount", "ClusterRole", "ClusterRoleBinding"),
@@ -38,7 +38,7 @@ def test_rights_everywhere_and_in_a_namespace_have_roles_of_their_own() -> None:
 
 
 def test_each_binding_is_of_the_role_before_it_and_the_account() -> None:
-    names = Names(name="tidy", namespace="home", account="broom")
+    names = ManifestNames(name="tidy", namespace="home", account="broom")
     account, *roles = manifest([READ_NODES, LEAD], names)
 
     assert (account["metadata"]["name"], account["metadata"]["namespace"]) == ("broom", "home")
@@ -52,7 +52,7 @@ def test_each_binding_is_of_the_role_before_it_and_the_account() -> None:
 
 
 def test_nothing_to_grant_is_an_account_alone() -> None:
-    assert kinds(manifest([], Names())) == ["ServiceAccount"]
+    assert kinds(manifest([], ManifestNames())) == ["ServiceAccount"]
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,15 @@ def test_nothing_to_grant_is_an_account_alone() -> None:
 )
 def test_names_that_no_object_can_have_are_told(names: dict[str, str], says: str) -> None:
     with pytest.raises(InputError) as caught:
-        Names(**names).checked()
+        ManifestNames(**names).validate()
 
     assert str(caught.value).startswith(says)
 
 
 def test_names_that_objects_can_have_are_taken() -> None:
-    names = Names(name="a.b-c", namespace="kube-system", account="9")
+    names = ManifestNames(name="a.b-c", namespace="kube-system", account="9")
 
-    assert names.checked() is names
+    assert names.validate() is names
 
 
 # -- any policy ----------------------------------------------------------------------------------
@@ -89,11 +89,11 @@ def test_whoever_may_run_any_policy_may_read_all_kinds_and_use_every_mover() -> 
     mover = Plugin(
         name="M",
         evict=lambda args, hands: pytest.fail("nobody moves anything here"),
-        acts=lambda args: (Deed("patch", "widgets", "example.com"),),
+        permissions=lambda args: (Permission("patch", "widgets", "example.com"),),
     )
     plugins = [*default_registry().values(), mover]
 
-    rights = needed_by_any(plugins, lease=LeaseSettings())
+    rights = permissions_for_any_policy(plugins, lease=LeaseSettings())
 
     read = {right.resource for right in rights if right.verb == "watch"}
     acted = [f"{it.verb} {it.title}" for it in rights if it.verb not in ("list", "watch")]
@@ -109,7 +109,7 @@ def test_whoever_may_run_any_policy_may_read_all_kinds_and_use_every_mover() -> 
 
 
 def test_a_dry_run_of_any_policy_only_reads() -> None:
-    rights = needed_by_any(default_registry().values(), dry_run=True, lease=LeaseSettings())
+    rights = permissions_for_any_policy(default_registry().values(), dry_run=True, lease=LeaseSettings())
 
     assert {right.verb for right in rights} == {"list", "watch"}
 
@@ -125,8 +125,8 @@ def test_a_mover_that_has_to_be_told_more_asks_for_a_policy() -> None:
         name="M",
         args=Told,
         evict=lambda args, hands: pytest.fail("nobody moves anything here"),
-        acts=lambda args: (Deed("patch", args.what),),
+        permissions=lambda args: (Permission("patch", args.what),),
     )
 
     with pytest.raises(InputError, match="what M does depends on its arguments; name a policy"):
-        needed_by_any([mover])
+        permissions_for_any_policy([mover])

@@ -10,15 +10,15 @@ from msgspec import Struct
 
 from resettle.errors import Forbidden, InputError
 from resettle.framework import Kind, Plugin, default_registry, load_policy
-from resettle.framework.descheduler import Descheduler, assembled
+from resettle.framework.descheduler import Descheduler, build_descheduler
 from resettle.framework.profile import Instance, Profile
 from resettle.kube.auth.access import Access
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.policy.args import Args, ExtensionPoint
-from resettle.rbac.permissions import Right, Rule, needed, rules
-from resettle.rbac.reviews import ensure, reviewed
-from resettle.testing import Ban, PocketServer
+from resettle.rbac.permissions import ApiPermission, PolicyRule, required_permissions, policy_rules
+from resettle.rbac.reviews import require_permissions, review_permissions
+from resettle.testing import DeniedPermission, ApiServer
 
 READ_ALWAYS = ["nodes", "pods", "poddisruptionbudgets.policy"]
 READ_FOR_FIT = [
@@ -41,7 +41,7 @@ def lifetime(api_version: str) -> Descheduler:
         "pluginConfig: [{name: PodLifeTime, args: {maxPodLifeTimeSeconds: 9}}], "
         "plugins: {deschedule: {enabled: [PodLifeTime]}}}]}"
     )
-    return assembled(load_policy(text, name="p", plugins=default_registry()), default_registry())
+    return build_descheduler(load_policy(text, name="p", plugins=default_registry()), default_registry())
 
 
 def reading_widgets(kind: Kind) -> Descheduler:
@@ -55,7 +55,7 @@ def reading_widgets(kind: Kind) -> Descheduler:
     return Descheduler(profiles=(Profile(name="p", deschedule=(instance,)),))
 
 
-def titles(rights: tuple[Right, ...], verb: str) -> list[str]:
+def titles(rights: tuple[ApiPermission, ...], verb: str) -> list[str]:
     return [right.title for right in rights if right.verb == verb]
 
 
@@ -67,7 +67,7 @@ def titles(rights: tuple[Right, ...], verb: str) -> list[str]:
     ],
 )
 def test_what_the_plugins_read_is_listed_and_watched(api_version: str, read: list[str]) -> None:
-    rights = needed(lifetime(api_version))
+    rights = required_permissions(lifetime(api_version))
 
     assert sorted(titles(rights, "list")) == sorted(titles(rights, "watch")) == sorted(read)
 
@@ -92,7 +92,7 @@ def test_what_the_plugins_read_is_listed_and_watched(api_version: str, read: lis
     ],
 )
 def test_acting_needs_more_than_reading(options: dict[str, Any], acts: list[str]) -> None:
-    rights = needed(lifetime("descheduler/v1alpha2"), **options)
+    rights = required_permissions(lifetime("descheduler/v1alpha2"), **options)
 
     others = [right for right in rights if right.verb not in ("list", "watch")]
     assert [f"{right.verb} {right.title}" for right in others] == acts
@@ -101,46 +101,46 @@ def test_acting_needs_more_than_reading(options: dict[str, Any], acts: list[str]
 
 
 def test_a_kind_that_a_plugin_brings_is_read_where_it_says() -> None:
-    rights = needed(reading_widgets(WIDGET), [WIDGET])
+    rights = required_permissions(reading_widgets(WIDGET), [WIDGET])
 
     assert "widgets.example.com" in titles(rights, "watch")
 
 
 def test_a_kind_without_a_place_is_an_error_that_names_it() -> None:
     with pytest.raises(InputError, match="the plugin that reads Widget does not say where"):
-        needed(reading_widgets(NOWHERE), [NOWHERE])
+        required_permissions(reading_widgets(NOWHERE), [NOWHERE])
 
 
 def test_rules_are_gathered_by_place_and_verbs() -> None:
     lease = LeaseSettings(name="mine", namespace="ops")
 
-    assert rules(needed(lifetime("descheduler/v1alpha2"), lease=lease)) == {
+    assert policy_rules(required_permissions(lifetime("descheduler/v1alpha2"), lease=lease)) == {
         "": (
-            Rule(("",), ("nodes", "pods"), ("list", "watch")),
-            Rule(("policy",), ("poddisruptionbudgets",), ("list", "watch")),
-            Rule(("",), ("pods/eviction",), ("create",)),
-            Rule(("events.k8s.io",), ("events",), ("create",)),
+            PolicyRule(("",), ("nodes", "pods"), ("list", "watch")),
+            PolicyRule(("policy",), ("poddisruptionbudgets",), ("list", "watch")),
+            PolicyRule(("",), ("pods/eviction",), ("create",)),
+            PolicyRule(("events.k8s.io",), ("events",), ("create",)),
         ),
         "ops": (
-            Rule(("coordination.k8s.io",), ("leases",), ("create",)),
-            Rule(("coordination.k8s.io",), ("leases",), ("get", "update"), ("mine",)),
+            PolicyRule(("coordination.k8s.io",), ("leases",), ("create",)),
+            PolicyRule(("coordination.k8s.io",), ("leases",), ("get", "update"), ("mine",)),
         ),
     }
 
 
 def test_nothing_missing_needs_no_rules() -> None:
-    assert rules(()) == {}
+    assert policy_rules(()) == {}
 
 
 # -- asking for them -----------------------------------------------------------------------------
 
 
-def ensured(*bans: Ban) -> None:
+def ensured(*bans: DeniedPermission) -> None:
     """Asks a server with these bans for all that a run needs."""
 
     async def told() -> None:
-        async with PocketServer(bans=bans) as pocket, Client(Access(server=pocket.url)) as client:
-            await ensure(client, needed(lifetime("descheduler/v1alpha2")))
+        async with ApiServer(denied=bans) as pocket, Client(Access(server=pocket.url)) as client:
+            await require_permissions(client, required_permissions(lifetime("descheduler/v1alpha2")))
 
     asyncio.run(told())
 
@@ -149,20 +149,20 @@ def ensured(*bans: Ban) -> None:
     ("bans", "says"),
     [
         pytest.param(
-            [Ban(verb="create", resource="pods/eviction")],
+            [DeniedPermission(verb="create", resource="pods/eviction")],
             'may not create pods/eviction; add to its ClusterRole: apiGroups: [""], '
             'resources: ["pods/eviction"], verbs: ["create"]',
             id="one",
         ),
         pytest.param(
-            [Ban(verb="watch")],
+            [DeniedPermission(verb="watch")],
             'may not watch nodes; add to its ClusterRole: apiGroups: [""], resources: ["nodes"], '
             'verbs: ["watch"]; 2 more missing, which `resettle check-access` lists',
             id="several",
         ),
     ],
 )
-def test_what_is_missing_is_told_before_anything_starts(bans: list[Ban], says: str) -> None:
+def test_what_is_missing_is_told_before_anything_starts(bans: list[DeniedPermission], says: str) -> None:
     with pytest.raises(Forbidden) as caught:
         ensured(*bans)
 
@@ -170,12 +170,12 @@ def test_what_is_missing_is_told_before_anything_starts(bans: list[Ban], says: s
 
 
 def test_each_right_is_asked_for_and_answered_in_order() -> None:
-    rights = needed(lifetime("resettle/v1"), lease=LeaseSettings())
+    rights = required_permissions(lifetime("resettle/v1"), lease=LeaseSettings())
 
     async def told() -> None:
-        async with PocketServer() as pocket, Client(Access(server=pocket.url)) as client:
-            await ensure(client, rights)
-            reviews = await reviewed(client, rights)
-        assert [review.right for review in reviews if review.allowed] == list(rights)
+        async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
+            await require_permissions(client, rights)
+            reviews = await review_permissions(client, rights)
+        assert [review.permission for review in reviews if review.allowed] == list(rights)
 
     asyncio.run(told())

@@ -25,7 +25,7 @@ from msgspec import NODEFAULT, Raw, Struct
 
 from resettle.model.decoding import wire
 from resettle.model.pod import DELETION_COST, SOURCE, SPELLINGS_OF_NO
-from resettle.model.selectors import as_int64, sound_value
+from resettle.model.selectors import as_int64, is_label_value
 from resettle.placement.volumes import ZONE_LABELS
 
 WELL_KNOWN = frozenset(
@@ -34,7 +34,7 @@ WELL_KNOWN = frozenset(
 )
 """Names that every cluster has, and values that name nobody; these stay wherever they stand."""
 
-SAYS_WHAT = frozenset(
+NOT_NAMES = frozenset(
     """accessModes apiVersion at creationTimestamp deletionTimestamp effect key kind
     lastTransitionTime matchLabelKeys mismatchLabelKeys nodeAffinityPolicy nodeLabel
     nodeTaintsPolicy number operator phase protocol qosClass reason restartPolicy startTime status
@@ -51,14 +51,14 @@ REMEMBERED = 1 << 16
 _DIGITS = 15
 
 
-class Digests:
+class Anonymizer:
     """What names become under one salt."""
 
     def __init__(self, salt: bytes) -> None:
         self._key = blake2b(salt).digest()
         self._made_for_pods: dict[tuple[str, str], str] = {}
         # Labels and owners come again with every pod; what is met once only need not be held.
-        self.name: Callable[[str], str] = lru_cache(maxsize=REMEMBERED)(self._name)
+        self.hash_name: Callable[[str], str] = lru_cache(maxsize=REMEMBERED)(self._name)
 
     def _name(self, text: str) -> str:
         """The digest of a name: a name too, and never a number."""
@@ -67,20 +67,20 @@ class Digests:
         digest = blake2b(text.encode(errors="surrogateescape"), key=self._key, digest_size=8)
         return f"x{digest.hexdigest()[:_DIGITS]}"
 
-    def value(self, key: str, text: str) -> str:
+    def hash_value(self, key: str, text: str) -> str:
         """The digest of a label's or taint's value, which can be compared as the value could.
 
         Short numbers stay, since `Gt` and `Lt` go by them; several zones in one value stay several;
         and what Kubernetes would not take as a value does not become one.
         """
         if key in ZONE_LABELS and "__" in text:
-            return "__".join(map(self.name, text.split("__")))
+            return "__".join(map(self.hash_name, text.split("__")))
         if len(text) <= LONGEST_NUMBER and as_int64(text) is not None:
             return text
-        digest = self.name(text)
-        return digest if sound_value(text) else f"?{digest}"
+        digest = self.hash_name(text)
+        return digest if is_label_value(text) else f"?{digest}"
 
-    def hashed(self, kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    def anonymize(self, kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
         """An object with digests in place of its names; pods come before the claims they own."""
         made: dict[str, Any] = self._hashed("", item)
         meta = item["metadata"]
@@ -90,7 +90,7 @@ class Digests:
             for volume in item.get("spec", {}).get("volumes") or ():
                 if "ephemeral" in volume:
                     own = volume.get("name", "")
-                    digest = f"{self.name(name)}-{self.name(own)}"
+                    digest = f"{self.hash_name(name)}-{self.hash_name(own)}"
                     self._made_for_pods[place, f"{name}-{own}"] = digest
         elif kind == "PersistentVolumeClaim" and (place, name) in self._made_for_pods:
             made["metadata"]["name"] = self._made_for_pods[place, name]
@@ -99,18 +99,18 @@ class Digests:
     def _hashed(self, key: str, part: Any) -> Any:
         if isinstance(part, str):
             if key == "value":
-                return self.value("", part)
-            return part if key in SAYS_WHAT else self.name(part)
+                return self.hash_value("", part)
+            return part if key in NOT_NAMES else self.hash_name(part)
         if isinstance(part, list | tuple):
             return [self._hashed(key, it) for it in part]
         if not isinstance(part, dict) or key in AMOUNTS:
             return part
         if key in LABELS:
-            return {label: self.value(label, text) for label, text in part.items()}
+            return {label: self.hash_value(label, text) for label, text in part.items()}
         if key == "annotations":
             return {mark: self._annotation(mark, text) for mark, text in part.items()}
         if key == "matchExpressions":
-            values = [self.value(part["key"], text) for text in part["values"]]
+            values = [self.hash_value(part["key"], text) for text in part["values"]]
             return {**part, "values": values}
         return {name: self._hashed(name, it) for name, it in part.items()}
 
@@ -119,7 +119,7 @@ class Digests:
         if mark == DELETION_COST and as_int64(text) is not None:
             return text
         plain = SOURCES if mark == SOURCE else SPELLINGS_OF_NO
-        return text if text.strip().lower() in plain else self.name(text)
+        return text if text.strip().lower() in plain else self.hash_name(text)
 
 
 SPELLED_OUT: dict[str, Any] = {
@@ -138,13 +138,13 @@ SPELLED_OUT: dict[str, Any] = {
 
 
 @cache
-def kept(struct: type[Struct], *, spelled_out: bool = False) -> Any:
+def trimmed_struct(struct: type[Struct], *, spelled_out: bool = False) -> Any:
     """The struct to read an object with that is to be written again, as short as it goes."""
 
     def kept_type(hint: Any) -> Any:
         """The type with every shape in it as it is kept."""
         if isinstance(hint, type) and issubclass(hint, wire.Wire | wire.Key):
-            return kept(hint, spelled_out=spelled_out)
+            return trimmed_struct(hint, spelled_out=spelled_out)
         origin, inner = get_origin(hint), tuple(map(kept_type, get_args(hint)))
         if origin in (Union, UnionType):
             return reduce(or_, inner)

@@ -22,7 +22,7 @@ from resettle.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from resettle.kube.auth.access import Access
-    from resettle.kube.watch.lists import Api
+    from resettle.kube.watch.lists import ListClient
 
 Bytes = bytes | mmap | Raw
 Phase = Callable[[str], AbstractContextManager[object]]
@@ -43,20 +43,20 @@ class Collection:
         self.usage = usage.UsageReader()
         self.measured: Measured = {}
         """What was measured of a live cluster, which is not among its objects."""
-        self.stamps: set[datetime] = set()
+        self.taken_times: set[datetime] = set()
         """When the captures among the sources were taken; other sources do not tell."""
 
     @property
     def taken_at(self) -> datetime | None:
         """When all of it was taken, as far as any source tells; None where they disagree."""
-        return next(iter(self.stamps)) if len(self.stamps) == 1 else None
+        return next(iter(self.taken_times)) if len(self.taken_times) == 1 else None
 
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds it can take."""
         return frozenset(self._wire) | usage.KINDS.keys()
 
-    def begin(self, source: str) -> None:
+    def begin_source(self, source: str) -> None:
         """Names where the objects that follow come from."""
         for kind, objects in self._objects.items():
             self._sources[kind].append((len(objects), source))
@@ -73,9 +73,9 @@ class Collection:
                 f"{place or 'this'} is not a {kind} as Kubernetes writes it: {_in_words(error)}",
                 "correct it or leave it out",
             ) from None
-        self.take(kind, (item,), place)
+        self.add_decoded(kind, (item,), place)
 
-    def take(self, kind: str, items: Iterable[Any], place: str) -> None:
+    def add_decoded(self, kind: str, items: Iterable[Any], place: str) -> None:
         """Takes objects of one kind as they came off the wire."""
         objects, convert = self._objects[kind], self._converters[kind]
         if convert is None:
@@ -147,21 +147,21 @@ def list_cluster(
 ) -> Collection:
     """Nodes, pods and the other kinds that are read, as the API server has them now."""
     # Imported here: plans from files do without sockets and TLS.
-    from resettle.kube.watch.lists import Api
+    from resettle.kube.watch.lists import ListClient
 
     declared = list(declared)
     collection = Collection(declared, Decoder(conditions=CONDITIONS in reads))
-    api = Api(access)
+    api = ListClient(access)
     try:
         for kind in kinds_to_list(declared, reads):
-            collection.begin(access.server)
+            collection.begin_source(access.server)
             _list_kind(api, collection, kind, phase)
     finally:
         api.close()
     return collection
 
 
-def _list_kind(api: Api, collection: Collection, kind: Kind, phase: Phase) -> None:
+def _list_kind(api: ListClient, collection: Collection, kind: Kind, phase: Phase) -> None:
     from resettle.kube.watch.lists import malformed_list
 
     struct: Any = kind.struct
@@ -178,4 +178,4 @@ def _list_kind(api: Api, collection: Collection, kind: Kind, phase: Phase) -> No
                 page: Any = decoder.decode(body)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise malformed_list(kind.plural, error) from None
-            collection.take(kind.name, page.items or (), kind.plural)
+            collection.add_decoded(kind.name, page.items or (), kind.plural)

@@ -32,10 +32,10 @@ from resettle.model.snapshot import Snapshot
 from resettle.policy.problems import did_you_mean
 
 _ALL_KINDS = ",".join(kind.kubectl_name or kind.plural for kind in KINDS.values())
-ASK_FOR = f"kubectl get {_ALL_KINDS} -A -o json"
+KUBECTL_COMMAND = f"kubectl get {_ALL_KINDS} -A -o json"
 
 # Kinds that often share a dump with those that are read and say nothing that a plan needs.
-UNREAD = frozenset(
+IGNORED_KINDS = frozenset(
     """APIService Binding CSIDriver CSIStorageCapacity CertificateSigningRequest ClusterRole
     ClusterRoleBinding ComponentStatus ConfigMap ControllerRevision CronJob CustomResourceDefinition
     DaemonSet Deployment DeviceClass EndpointSlice Endpoints Event FlowSchema
@@ -51,7 +51,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_MARK = b"\x1f\x8b"
 
 
-class _Document(wire.Document):
+class _Document(wire.ObjectOrList):
     """Any object or list, with what it says of itself."""
 
     metadata: Raw = wire.ABSENT
@@ -68,7 +68,7 @@ class Dump:
     def __init__(self, kinds: Iterable[Kind] = (), reads: frozenset[str] | None = None) -> None:
         decoder = Decoder(conditions=reads is None or CONDITIONS in reads)
         self.collection = Collection(kinds, decoder)
-        self.unread: Counter[str] = Counter()
+        self.ignored: Counter[str] = Counter()
 
     def read(self, sources: Iterable[str]) -> None:
         """Reads every source; a folder stands for the dumps in it."""
@@ -78,7 +78,7 @@ class Dump:
 
     def add(self, content: bytes | mmap.mmap, name: str) -> None:
         """Adds what a file holds."""
-        self.collection.begin(name)
+        self.collection.begin_source(name)
         if content[:3] == _BYTE_ORDER_MARK:
             content = content[3:]
         start = content[:4096].lstrip()
@@ -104,7 +104,7 @@ class Dump:
             self._add_object(content, name, document.kind)
             return
         if taken := taken_at(document.metadata, name):
-            self.collection.stamps.add(taken)
+            self.collection.taken_times.add(taken)
         # Items of a typed list such as PodList need not say their kind again.
         kind = document.kind.removesuffix("List")
         for i, item in enumerate(document.items or ()):
@@ -115,8 +115,8 @@ class Dump:
     def _add_object(self, content: Bytes, place: str, kind: str) -> None:
         if kind in self.collection.kinds:
             self.collection.add(kind, content, place)
-        elif kind in UNREAD:
-            self.unread[kind] += 1
+        elif kind in IGNORED_KINDS:
+            self.ignored[kind] += 1
         elif kind == "DeschedulerPolicy":
             raise InputError(f"{place} is a policy; name it with --policy, not --cluster")
         elif not kind:
@@ -135,7 +135,7 @@ def _decoded(content: Bytes, place: str) -> _Document:
         raise InputError(f"{place} is not a Kubernetes object; {_MAKE_ONE}") from None
 
 
-_MAKE_ONE = f"make a dump with `{ASK_FOR}`"
+_MAKE_ONE = f"make a dump with `{KUBECTL_COMMAND}`"
 
 
 def _contents(source: str) -> Iterator[tuple[str, bytes | mmap.mmap]]:

@@ -23,7 +23,7 @@ from resettle.model.measurements import (
     SMOOTHED,
     Figure,
     Measured,
-    Question,
+    MetricsQuery,
     Readings,
     Used,
     used_by_node,
@@ -71,7 +71,7 @@ class UsageReader:
     def __init__(self) -> None:
         self._nodes: dict[str, Used] = {}
         self._pods: dict[str, Used] = {}
-        self._answers: dict[Question, Readings] = {}
+        self._answers: dict[MetricsQuery, Readings] = {}
 
     def add(self, kind: str, content: bytes | mmap | Raw, place: str) -> None:
         """Takes one object as the bytes of its JSON."""
@@ -95,7 +95,7 @@ class UsageReader:
             for it in item.samples
             if (at := parse_time(it.at)) is not None
         )
-        question = Question(PROMETHEUS, item.query, item.node_label)
+        question = MetricsQuery(PROMETHEUS, item.query, item.node_label)
         self._answers[question] = Readings(figures=figures)
 
     @property
@@ -146,7 +146,7 @@ def _written_amounts(used: Used) -> dict[str, str]:
     return {name: f"{amount}n" for name, amount in used.amounts.items()}
 
 
-def _written_answer(question: Question, readings: Readings) -> dict[str, Any]:
+def _written_answer(question: MetricsQuery, readings: Readings) -> dict[str, Any]:
     return {
         "apiVersion": "resettle/v1",
         "kind": "QueryAnswer",

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import Raw, Struct
 
-from resettle.dumps.anonymize import Digests, kept
+from resettle.dumps.anonymize import Anonymizer, trimmed_struct
 from resettle.dumps.usage import KINDS, objects_of
 from resettle.errors import InputError
-from resettle.kube.watch.lists import Api, malformed_list
+from resettle.kube.watch.lists import ListClient, malformed_list
 from resettle.model.kinds import BuiltInKind, Kind
 from resettle.model.measurements import Measured
 from resettle.times import parse_time
@@ -31,17 +31,17 @@ class Annotations(Struct):
     taken_at: str | None = msgspec.field(name=TAKEN_AT, default=None)
 
 
-class ListMeta(Struct):
+class DumpListMeta(Struct):
     annotations: Annotations | None = None
 
 
-_list_meta = msgspec.json.Decoder(ListMeta)
+_list_meta = msgspec.json.Decoder(DumpListMeta)
 
 
-def stamped(at: datetime) -> ListMeta:
+def list_metadata(at: datetime) -> DumpListMeta:
     """What a list says of itself that was taken at this time."""
     told = at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return ListMeta(Annotations(told))
+    return DumpListMeta(Annotations(told))
 
 
 def taken_at(metadata: Raw, name: str) -> datetime | None:
@@ -58,7 +58,7 @@ def taken_at(metadata: Raw, name: str) -> datetime | None:
 GZIP = 31
 """How zlib is told to write the format of `.gz` files; their header then holds no time."""
 
-Told = Callable[[str, int], None]
+OnProgress = Callable[[str, int], None]
 
 
 class Sink(Protocol):
@@ -68,54 +68,54 @@ class Sink(Protocol):
         """Takes some more."""
 
 
-class Captured(NamedTuple):
+class CaptureSummary(NamedTuple):
     """What was written: how many of each kind, by its plural, and how many bytes in all."""
 
     counts: dict[str, int]
     size: int
 
 
-def capture(
-    api: Api,
+def write_capture(
+    api: ListClient,
     kinds: Iterable[Kind],
     sink: Sink,
     at: datetime,
-    digests: Digests | None = None,
-    tell: Told = lambda plural, count: None,
+    anonymizer: Anonymizer | None = None,
+    on_progress: OnProgress = lambda plural, count: None,
     usage: Measured | None = None,
-) -> Captured:
+) -> CaptureSummary:
     """Writes the cluster to the sink; `tell` hears after each page how many there are so far."""
     out = _Gzip(sink)
     counts: dict[str, int] = {}
-    head = {"apiVersion": "v1", "kind": "List", "metadata": stamped(at)}
+    head = {"apiVersion": "v1", "kind": "List", "metadata": list_metadata(at)}
     out.write(msgspec.json.encode(head)[:-1] + b',"items":[')
     between = b"\n"
     for kind in kinds:
-        if digests is not None and not isinstance(kind, BuiltInKind):
+        if anonymizer is not None and not isinstance(kind, BuiltInKind):
             continue  # nobody has said which of its fields are names
         counts[kind.plural] = 0
-        for items in _pages(api, kind, hashing=digests is not None):
+        for items in _pages(api, kind, hashing=anonymizer is not None):
             if items:
-                written = (_written(kind, item, digests) for item in items)
+                written = (_written(kind, item, anonymizer) for item in items)
                 out.write(between + b",\n".join(written))
                 between = b",\n"
             counts[kind.plural] += len(items)
-            tell(kind.plural, counts[kind.plural])
+            on_progress(kind.plural, counts[kind.plural])
     for item in objects_of(usage or {}):
         title = KINDS[item["kind"]].title
         counts[title] = counts.get(title, 0) + 1
         said = {key: item.pop(key) for key in ("apiVersion", "kind")}
-        shown = item if digests is None else digests.hashed(said["kind"], item)
+        shown = item if anonymizer is None else anonymizer.anonymize(said["kind"], item)
         out.write(between + msgspec.json.encode({**said, **shown}))
         between = b",\n"
     out.write(b"\n]}\n")
-    return Captured(counts, out.end())
+    return CaptureSummary(counts, out.end())
 
 
-def _pages(api: Api, kind: Kind, *, hashing: bool) -> Iterator[list[Any]]:
+def _pages(api: ListClient, kind: Kind, *, hashing: bool) -> Iterator[list[Any]]:
     struct: Any = kind.struct
     if isinstance(kind, BuiltInKind):
-        struct = kept(struct, spelled_out=hashing)
+        struct = trimmed_struct(struct, spelled_out=hashing)
     page_type = msgspec.defstruct(f"{kind.name}Page", [("items", list[struct] | None)])
     decoder = msgspec.json.Decoder(page_type)
     for body in api.pages(kind.list_path, kind.plural):
@@ -126,13 +126,13 @@ def _pages(api: Api, kind: Kind, *, hashing: bool) -> Iterator[list[Any]]:
         yield page.items or []
 
 
-def _written(kind: Kind, item: Any, digests: Digests | None) -> bytes:
+def _written(kind: Kind, item: Any, digests: Anonymizer | None) -> bytes:
     says = {"apiVersion": kind.api_version, "kind": kind.name}
     if not isinstance(kind, BuiltInKind):
         # The struct of a plugin may have room for its kind, which a list does not repeat.
         return msgspec.json.encode({**msgspec.json.decode(msgspec.json.encode(item)), **says})
     if digests is not None:
-        item = digests.hashed(kind.name, msgspec.to_builtins(item))
+        item = digests.anonymize(kind.name, msgspec.to_builtins(item))
     return msgspec.json.encode(says)[:-1] + b"," + msgspec.json.encode(item)[1:]
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import msgspec
 
 from resettle.errors import AnswerLost, ClusterError, ClusterUnreachable, NotNow
-from resettle.framework.mover import Ending, Hands, Options, Outcome, Reply
+from resettle.framework.mover import MoveResult, ApiRequests, Options, MoveResponse, ApiResponse
 from resettle.framework.plan import Move
-from resettle.framework.plugin import Deed, Plugin
-from resettle.kube.failures import rule
+from resettle.framework.plugin import Permission, Plugin
+from resettle.kube.failures import role_rule
 from resettle.kube.status import Answer, Status, budget_of, status_of
 from resettle.model.pod import ON_REQUEST, Pod
 from resettle.policy.args import Args
@@ -30,22 +30,22 @@ _NOT_ALLOWED = "cannot create resource"
 class EvictionAPI:
     """Evicts pods by `policy/v1`."""
 
-    def __init__(self, hands: Hands) -> None:
+    def __init__(self, hands: ApiRequests) -> None:
         self._hands = hands
 
-    async def move(self, move: Move, options: Options) -> Outcome:
+    async def move(self, move: Move, options: Options) -> MoveResponse:
         """Has the pod leave, and says what came of it."""
         pod = move.pod
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction"
         try:
             reply = await self._hands.send("POST", path, eviction_of(pod, options))
         except AnswerLost as error:
-            return Outcome(Ending.UNKNOWN, str(error))
+            return MoveResponse(MoveResult.UNKNOWN, str(error))
         except ClusterUnreachable as error:
             # The next pod would fare no better: the rest of the plan waits for the next cycle.
             raise NotNow(str(error)) from None
         except ClusterError as error:
-            return Outcome(Ending.ERROR, str(error))
+            return MoveResponse(MoveResult.ERROR, str(error))
         return outcome_of(reply, pod, options)
 
 
@@ -69,64 +69,64 @@ def eviction_of(pod: Pod, options: Options) -> bytes:
     )
 
 
-def outcome_of(reply: Reply, pod: Pod, options: Options) -> Outcome:
+def outcome_of(reply: ApiResponse, pod: Pod, options: Options) -> MoveResponse:
     """What an answer to an eviction means."""
     if reply.status < 300:
-        return Outcome(Ending.EVICTED)
+        return MoveResponse(MoveResult.EVICTED)
     answer = Answer(reply.status, reply.body)
     said = status_of(answer)
-    return Outcome(_ending(answer, pod, options), _words(said))
+    return MoveResponse(_ending(answer, pod, options), _words(said))
 
 
 def _words(said: Status) -> str:
     """What was said, with what helps where we know it."""
     if _NOT_ALLOWED in said.message:
-        return f"{said.message}; add to its role: {rule('create', 'pods/eviction')}"
+        return f"{said.message}; add to its role: {role_rule('create', 'pods/eviction')}"
     causes = " ".join(cause.message for cause in said.causes if cause.message)
     return causes or said.message
 
 
-def _ending(answer: Answer, pod: Pod, options: Options) -> Ending:
+def _ending(answer: Answer, pod: Pod, options: Options) -> MoveResult:
     said = status_of(answer)
     match answer.status:
         case 404:
-            return Ending.GONE
+            return MoveResult.GONE
         case 409 if "UID" in said.message:
             # A precondition that fails: another pod bears the name by now.
-            return Ending.GONE
+            return MoveResult.GONE
         case 429 if BEGUN in said.message and pod.has_annotation(ON_REQUEST):
             if not options.in_background:
-                return Ending.WEBHOOK
-            return Ending.GONE if pod.finished else Ending.BACKGROUND
+                return MoveResult.WEBHOOK
+            return MoveResult.GONE if pod.finished else MoveResult.BACKGROUND
         case 429 if budget_of(answer) is not None:
-            return Ending.BUDGET
+            return MoveResult.BUDGET
         case _ if said.webhook is not None:
-            return Ending.WEBHOOK
+            return MoveResult.WEBHOOK
         case 500 if _SEVERAL_BUDGETS in said.message:
-            return Ending.BUDGET
+            return MoveResult.BUDGET
         case 403 if _BUDGET in said.message:
             # Its status makes no sense, or too many pods that it has let go are still there.
-            return Ending.BUDGET
+            return MoveResult.BUDGET
         case 500 if "failed calling webhook" in said.message:
-            return Ending.ERROR
+            return MoveResult.ERROR
         case 504 if _BUSY_BUDGET in said.message:
             # The budget is written before the pod is touched, and was not.
-            return Ending.ERROR
+            return MoveResult.ERROR
         case 500 | 502 | 503 | 504:
             # The server, or somebody between us and it, gave up midway; it may be done even so.
-            return Ending.UNKNOWN
+            return MoveResult.UNKNOWN
         case _:
-            return Ending.ERROR
+            return MoveResult.ERROR
 
 
-def make(args: Args, hands: Hands) -> EvictionAPI:
+def make(args: Args, hands: ApiRequests) -> EvictionAPI:
     """The mover of a profile."""
     return EvictionAPI(hands)
 
 
-def acts(args: Args) -> tuple[Deed, ...]:
+def acts(args: Args) -> tuple[Permission, ...]:
     """The one right it takes."""
-    return (Deed("create", "pods/eviction"),)
+    return (Permission("create", "pods/eviction"),)
 
 
-PLUGIN = Plugin(name="EvictionAPI", evict=make, acts=acts)
+PLUGIN = Plugin(name="EvictionAPI", evict=make, permissions=acts)

@@ -13,9 +13,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from resettle.errors import NotNow
-from resettle.eviction.in_flight import Ledger
-from resettle.eviction.pod_events import Recorder
-from resettle.framework.mover import Ending, Moved, Mover, Options, Outcome
+from resettle.eviction.in_flight import InFlightMoves
+from resettle.eviction.pod_events import EventWriter
+from resettle.framework.mover import MoveResult, OnMoveResponse, Mover, Options, MoveResponse
 from resettle.framework.plan import Move
 from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
@@ -54,38 +54,38 @@ class PlanExecutor:
         self,
         movers: Mapping[str, Mover],
         *,
-        look: Callable[[str, str], Pod | None],
+        live_pod: Callable[[str, str], Pod | None],
         may_act: Callable[[], None],
-        ledger: Ledger,
-        recorder: Recorder,
+        in_flight: InFlightMoves,
+        event_writer: EventWriter,
         log: Log,
-        moved: Moved = lambda move, outcome: None,
+        on_move: OnMoveResponse = lambda move, outcome: None,
         grace_period_seconds: int | None = None,
         in_background: bool = True,
         at_once: int = AT_ONCE,
     ) -> None:
         self._movers = movers
-        self._look = look
+        self._live_pod = live_pod
         self._may_act = may_act
-        self._ledger = ledger
-        self._recorder = recorder
+        self._in_flight = in_flight
+        self._event_writer = event_writer
         self._log = log
-        self._report_move = moved
+        self._report_move = on_move
         self._grace = grace_period_seconds
         self._in_background = in_background
         self._at_once = at_once
 
-    async def execute(self, moves: Sequence[Move], snapshot: Snapshot) -> list[Outcome]:
+    async def execute(self, moves: Sequence[Move], snapshot: Snapshot) -> list[MoveResponse]:
         """Send each move to its mover; return the outcomes in the order of the moves."""
-        outcomes: list[Outcome] = [Outcome(Ending.UNSENT)] * len(moves)
+        outcomes: list[MoveResponse] = [MoveResponse(MoveResult.UNSENT)] * len(moves)
         locks = BudgetLocks(snapshot)
         todo = iter(enumerate(moves))
 
         async def work() -> None:
             for index, move in todo:
-                async with locks.held(move.pod):
+                async with locks.hold(move.pod):
                     outcomes[index] = await self._execute_move(move)
-                if outcomes[index].ending is Ending.UNSENT:
+                if outcomes[index].result is MoveResult.UNSENT:
                     return
 
         workers = min(self._at_once, len(moves))
@@ -94,33 +94,33 @@ class PlanExecutor:
                 group.create_task(work())
         return outcomes
 
-    async def _execute_move(self, move: Move) -> Outcome:
+    async def _execute_move(self, move: Move) -> MoveResponse:
         try:
             self._may_act()
             outcome = self._last_check(move.pod) or _checked_outcome(await self._send(move))
         except NotNow as error:
-            return Outcome(Ending.UNSENT, str(error))
+            return MoveResponse(MoveResult.UNSENT, str(error))
         except Exception as error:
             # A mover from a plugin of others: what it did before it failed cannot be known.
-            outcome = Outcome(Ending.UNKNOWN, f"the mover failed: {type(error).__name__}: {error}")
+            outcome = MoveResponse(MoveResult.UNKNOWN, f"the mover failed: {type(error).__name__}: {error}")
         self._log_outcome(move, outcome)
-        self._ledger.enter(move, outcome)
-        self._recorder.moved(move, outcome)
+        self._in_flight.add(move, outcome)
+        self._event_writer.record_move(move, outcome)
         self._report_move(move, outcome)
         return outcome
 
-    def _last_check(self, planned: Pod) -> Outcome | None:
+    def _last_check(self, planned: Pod) -> MoveResponse | None:
         """The outcome of a pod that need not or must not be moved any more, else None."""
-        live = self._look(planned.namespace, planned.name)
+        live = self._live_pod(planned.namespace, planned.name)
         if live is None or live.uid != planned.uid:
-            return Outcome(Ending.GONE, "it went away by itself")
+            return MoveResponse(MoveResult.GONE, "it went away by itself")
         if live.terminating:
-            return Outcome(Ending.GONE, "it is leaving already")
+            return MoveResponse(MoveResult.GONE, "it is leaving already")
         if live.template is not planned.template or live.finished != planned.finished:
-            return Outcome(Ending.CHANGED, "it is not what it was when the plan was drawn")
+            return MoveResponse(MoveResult.CHANGED, "it is not what it was when the plan was drawn")
         return None
 
-    def _send(self, move: Move) -> Coroutine[Any, Any, Outcome]:
+    def _send(self, move: Move) -> Coroutine[Any, Any, MoveResponse]:
         options = Options(
             initiator=move.plugin,
             profile=move.profile,
@@ -130,9 +130,9 @@ class PlanExecutor:
         )
         return self._movers[move.profile].move(move, options)
 
-    def _log_outcome(self, move: Move, outcome: Outcome) -> None:
-        ending = outcome.ending
-        write = self._log.warning if ending in (Ending.UNKNOWN, Ending.ERROR) else self._log.info
+    def _log_outcome(self, move: Move, outcome: MoveResponse) -> None:
+        ending = outcome.result
+        write = self._log.warning if ending in (MoveResult.UNKNOWN, MoveResult.ERROR) else self._log.info
         write(
             EVENTS.get(ending, str(ending)),
             pod=move.pod.key,
@@ -141,25 +141,25 @@ class PlanExecutor:
             profile=move.profile,
             plugin=move.plugin,
             reason=move.reason,
-            said=outcome.says or None,
+            said=outcome.message or None,
         )
 
 
-def _checked_outcome(outcome: object) -> Outcome:
+def _checked_outcome(outcome: object) -> MoveResponse:
     """The answer of a mover if it is an outcome, else the outcome `unknown`."""
-    if isinstance(outcome, Outcome):
+    if isinstance(outcome, MoveResponse):
         return outcome
-    return Outcome(Ending.UNKNOWN, f"the mover answered {outcome!r}, which is no outcome")
+    return MoveResponse(MoveResult.UNKNOWN, f"the mover answered {outcome!r}, which is no outcome")
 
 
 EVENTS = {
-    Ending.BACKGROUND: "moving in background",
-    Ending.BUDGET: "refused by budget",
-    Ending.WEBHOOK: "refused by webhook",
-    Ending.GONE: "gone already",
-    Ending.CHANGED: "left alone",
-    Ending.UNKNOWN: "answer lost",
-    Ending.ERROR: "not evicted",
+    MoveResult.BACKGROUND: "moving in background",
+    MoveResult.BUDGET: "refused by budget",
+    MoveResult.WEBHOOK: "refused by webhook",
+    MoveResult.GONE: "gone already",
+    MoveResult.CHANGED: "left alone",
+    MoveResult.UNKNOWN: "answer lost",
+    MoveResult.ERROR: "not evicted",
 }
 
 
@@ -175,7 +175,7 @@ class BudgetLocks:
         self._locks: dict[str, asyncio.Lock] = {}
 
     @asynccontextmanager
-    async def held(self, pod: Pod) -> AsyncIterator[None]:
+    async def hold(self, pod: Pod) -> AsyncIterator[None]:
         """Hold the locks of all budgets over the pod while the block lasts.
 
         All callers take them in the order of the snapshot, so no two wait for each other. A

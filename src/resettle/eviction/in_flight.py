@@ -20,7 +20,7 @@ from enum import StrEnum
 from msgspec import Struct, structs
 
 from resettle.clock import Clock
-from resettle.framework.mover import Ending, Outcome
+from resettle.framework.mover import MoveResult, MoveResponse
 from resettle.framework.plan import Move
 from resettle.log import Log
 from resettle.model.pod import IN_PROGRESS, ON_REQUEST, Pod
@@ -31,7 +31,7 @@ UNKNOWN_SECONDS = 120.0
 """How long after a lost answer a pod that is still there may yet turn out to leave."""
 
 
-class Stage(StrEnum):
+class MoveStage(StrEnum):
     """How far a move in flight has come."""
 
     EVICTED = "evicted"
@@ -40,19 +40,19 @@ class Stage(StrEnum):
     CONFIRMED = "confirmed"
 
 
-_ENTERED = {
-    Ending.EVICTED: Stage.EVICTED,
-    Ending.UNKNOWN: Stage.UNKNOWN,
-    Ending.BACKGROUND: Stage.ASSUMED,
+_STAGE_BY_ENDING = {
+    MoveResult.EVICTED: MoveStage.EVICTED,
+    MoveResult.UNKNOWN: MoveStage.UNKNOWN,
+    MoveResult.BACKGROUND: MoveStage.ASSUMED,
 }
-_LASTS = {Stage.ASSUMED: PATIENCE_SECONDS, Stage.UNKNOWN: UNKNOWN_SECONDS}
+_SECONDS_BY_STAGE = {MoveStage.ASSUMED: PATIENCE_SECONDS, MoveStage.UNKNOWN: UNKNOWN_SECONDS}
 
 
-class Entry(Struct, frozen=True):
+class InFlightMove(Struct, frozen=True):
     """One move in flight."""
 
     pod: Pod
-    stage: Stage
+    stage: MoveStage
     since: float
     """By the steady clock."""
     plugin: str = ""
@@ -61,121 +61,121 @@ class Entry(Struct, frozen=True):
     @property
     def in_background(self) -> bool:
         """Whether somebody else moves the pod."""
-        return self.stage in (Stage.ASSUMED, Stage.CONFIRMED)
+        return self.stage in (MoveStage.ASSUMED, MoveStage.CONFIRMED)
 
 
-Ended = Callable[[Entry, bool], None]
+OnEnded = Callable[[InFlightMove, bool], None]
 """Told of an entry that ends, and whether the pod has left."""
 
 
-class Ledger:
+class InFlightMoves:
     """The moves in flight, by uid."""
 
     def __init__(
         self,
-        look: Callable[[str, str], Pod | None],
+        live_pod: Callable[[str, str], Pod | None],
         clock: Clock,
         log: Log,
         *,
         background: bool = True,
-        ended: Ended = lambda entry, left: None,
+        on_ended: OnEnded = lambda entry, left: None,
     ) -> None:
-        self._look = look
+        self._live_pod = live_pod
         self._clock = clock
         self._log = log
         self._background = background
-        self._ended = ended
-        self._entries: dict[str, Entry] = {}
+        self._on_ended = on_ended
+        self._moves: dict[str, InFlightMove] = {}
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def moves(self) -> tuple[InFlightMove, ...]:
         """All moves in flight."""
-        return tuple(self._entries.values())
+        return tuple(self._moves.values())
 
     @property
     def moving(self) -> frozenset[str]:
         """The uids of the pods in flight."""
-        return frozenset(self._entries)
+        return frozenset(self._moves)
 
-    def enter(self, move: Move, outcome: Outcome) -> None:
+    def add(self, move: Move, outcome: MoveResponse) -> None:
         """Takes note of what came of a move, unless its end has been seen already."""
-        stage, pod = _ENTERED.get(outcome.ending), move.pod
+        stage, pod = _STAGE_BY_ENDING.get(outcome.result), move.pod
         if stage is None:
             return
-        self._admit(Entry(pod, stage, self._clock.steady(), move.plugin, move.profile))
+        self._admit(InFlightMove(pod, stage, self._clock.steady(), move.plugin, move.profile))
 
-    def take_over(self, entries: Iterable[Entry]) -> None:
+    def take_over(self, moves: Iterable[InFlightMove]) -> None:
         """Goes on with what another ledger had in flight, whatever became of it meanwhile."""
-        for entry in entries:
+        for entry in moves:
             self._admit(entry)
 
-    def _admit(self, entry: Entry) -> None:
+    def _admit(self, entry: InFlightMove) -> None:
         pod = entry.pod
-        known = self._entries.get(pod.uid)
-        live = self._look(pod.namespace, pod.name)
+        known = self._moves.get(pod.uid)
+        live = self._live_pod(pod.namespace, pod.name)
         if known is not None and known.in_background:
             # The watch was quicker, but cannot tell on whose word the pod moves.
             entry = structs.replace(known, plugin=entry.plugin, profile=entry.profile)
-            self._entries[pod.uid] = entry
-        elif live is None or _left(live, pod.uid, entry.stage):
+            self._moves[pod.uid] = entry
+        elif live is None or _has_left(live, pod.uid, entry.stage):
             self._close(entry, left=True)
         elif entry.in_background and live.finished:
-            self._close(entry, left=_succeeded(live))
-        elif entry.stage is Stage.CONFIRMED:
+            self._close(entry, left=_has_succeeded(live))
+        elif entry.stage is MoveStage.CONFIRMED:
             self._close(entry, left=False)
         else:
-            self._entries[pod.uid] = entry
+            self._moves[pod.uid] = entry
 
-    def heard(self, before: Pod | None, after: Pod | None) -> None:
+    def on_pod_change(self, before: Pod | None, after: Pod | None) -> None:
         """A pod has come, changed or gone."""
-        if not self._entries and (after is None or not after.template.annotations):
+        if not self._moves and (after is None or not after.template.annotations):
             return  # nearly always
         gone = "" if before is None or (after and after.uid == before.uid) else before.uid
-        if ended := self._entries.pop(gone, None):
+        if ended := self._moves.pop(gone, None):
             self._close(ended, left=True)
         if after is None:
             return
-        entry = self._entries.get(after.uid)
+        entry = self._moves.get(after.uid)
         if self._background and _is_moved_by_others(after):
             self._confirm(after, entry)
         elif entry is not None:
             self._follow(entry, before, after)
 
-    def sweep(self) -> None:
+    def drop_expired(self) -> None:
         """Gives up on what has been waited for long enough."""
         now = self._clock.steady()
-        for uid, entry in list(self._entries.items()):
-            if now - entry.since > _LASTS.get(entry.stage, PATIENCE_SECONDS) and (
-                entry.stage is not Stage.CONFIRMED
+        for uid, entry in list(self._moves.items()):
+            if now - entry.since > _SECONDS_BY_STAGE.get(entry.stage, PATIENCE_SECONDS) and (
+                entry.stage is not MoveStage.CONFIRMED
             ):
-                del self._entries[uid]
+                del self._moves[uid]
                 self._close(entry, left=False)
 
-    def _confirm(self, pod: Pod, entry: Entry | None) -> None:
+    def _confirm(self, pod: Pod, entry: InFlightMove | None) -> None:
         if entry is None:
-            self._entries[pod.uid] = Entry(pod, Stage.CONFIRMED, self._clock.steady())
-        elif entry.stage is not Stage.CONFIRMED:
-            self._entries[pod.uid] = structs.replace(entry, stage=Stage.CONFIRMED)
+            self._moves[pod.uid] = InFlightMove(pod, MoveStage.CONFIRMED, self._clock.steady())
+        elif entry.stage is not MoveStage.CONFIRMED:
+            self._moves[pod.uid] = structs.replace(entry, stage=MoveStage.CONFIRMED)
 
-    def _follow(self, entry: Entry, before: Pod | None, after: Pod) -> None:
-        left = _left(after, after.uid, entry.stage)
+    def _follow(self, entry: InFlightMove, before: Pod | None, after: Pod) -> None:
+        left = _has_left(after, after.uid, entry.stage)
         if entry.in_background:
             # A mover of somebody else's may move pods in background that bear no annotation.
             was_willing = entry.pod.has_annotation(ON_REQUEST)
             gave_up = was_willing and not after.has_annotation(ON_REQUEST)
             was_begun = before is not None and before.has_annotation(IN_PROGRESS)
-            over = entry.stage is Stage.CONFIRMED or gave_up or was_begun
+            over = entry.stage is MoveStage.CONFIRMED or gave_up or was_begun
             if not (left or after.finished or over):
                 return
-            left = left or _succeeded(after)
+            left = left or _has_succeeded(after)
         elif not left:
             return
-        del self._entries[after.uid]
+        del self._moves[after.uid]
         self._close(entry, left=left)
 
-    def _close(self, entry: Entry, *, left: bool) -> None:
+    def _close(self, entry: InFlightMove, *, left: bool) -> None:
         event = ""
-        if entry.stage is Stage.UNKNOWN:
+        if entry.stage is MoveStage.UNKNOWN:
             event = "evicted after all" if left else "not evicted after all"
         elif entry.in_background:
             event = "moved in background" if left else "not moved in background"
@@ -188,19 +188,19 @@ class Ledger:
                 profile=entry.profile or None,
                 plugin=entry.plugin or None,
             )
-        self._ended(entry, left)
+        self._on_ended(entry, left)
 
 
 def _is_moved_by_others(pod: Pod) -> bool:
     return pod.has_annotation(ON_REQUEST) and pod.has_annotation(IN_PROGRESS) and not pod.finished
 
 
-def _succeeded(pod: Pod) -> bool:
+def _has_succeeded(pod: Pod) -> bool:
     return pod.state.phase == "Succeeded"
 
 
-def _left(live: Pod, uid: str, stage: Stage) -> bool:
+def _has_left(live: Pod, uid: str, stage: MoveStage) -> bool:
     """Whether the pod has gone, or shows that it will: a pod that others move must be gone."""
     if live.uid != uid:
         return True
-    return live.terminating and stage in (Stage.EVICTED, Stage.UNKNOWN)
+    return live.terminating and stage in (MoveStage.EVICTED, MoveStage.UNKNOWN)

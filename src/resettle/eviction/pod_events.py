@@ -20,10 +20,10 @@ from msgspec import Struct
 from resettle.clock import Clock, to_the_second
 from resettle.errors import ResettleError
 from resettle.eviction.eviction_api import REQUESTED_BY
-from resettle.framework.mover import Ending, Outcome
+from resettle.framework.mover import MoveResult, MoveResponse
 from resettle.framework.plan import HeldBack, Move
 from resettle.framework.verdict import Limit, Refusal
-from resettle.kube.failures import rule
+from resettle.kube.failures import role_rule
 from resettle.kube.status import is_overload, status_of
 from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
@@ -32,21 +32,21 @@ CONTROLLER = "sigs.k8s.io.descheduler"
 GROUP = "events.k8s.io"
 _FORBIDDEN = 403
 _NOT_ALLOWED = "cannot create resource"
-_WAITING = 20_000
-_TOGETHER = 64
+_QUEUE_LIMIT = 20_000
+_BATCH_LIMIT = 64
 """How many events go out in one breath."""
-_BREATH_SECONDS = 0.02
+_BATCH_SECONDS = 0.02
 """How long others may come in before it is drawn."""
-_LAST_WORDS_SECONDS = 5.0
+_FLUSH_SECONDS = 5.0
 _LONGEST_NOTE = 1024
 """In bytes; the API server refuses a longer one."""
 _LONGEST_NAME = 230
-_OURS = os.urandom(6).hex()
+_PROCESS_ID = os.urandom(6).hex()
 _serial = count(0x1000)
 """Names of events: what no other process draws, and what this one has not used yet."""
 
 
-class Recorder:
+class EventWriter:
     """Writes events from a queue."""
 
     def __init__(
@@ -59,33 +59,33 @@ class Recorder:
         self.failures = failures
         """Whether moves that fail get an event too."""
         self._waiting: deque[tuple[Move, str, datetime]] = deque()
-        self._some = asyncio.Event()
-        self._none = asyncio.Event()
+        self._is_pending = asyncio.Event()
+        self._is_drained = asyncio.Event()
         """Whether everything in line is written."""
-        self._none.set()
+        self._is_drained.set()
 
-    def moved(self, move: Move, outcome: Outcome) -> None:
+    def record_move(self, move: Move, outcome: MoveResponse) -> None:
         """Puts the event for an outcome in line, if it is worth one."""
-        ending = outcome.ending
-        if ending is Ending.EVICTED or (self.failures and ending.declined):
-            self._put(move, "" if ending is Ending.EVICTED else outcome.says or str(ending))
+        ending = outcome.result
+        if ending is MoveResult.EVICTED or (self.failures and ending.declined):
+            self._put(move, "" if ending is MoveResult.EVICTED else outcome.message or str(ending))
 
-    def held_back(self, those: Iterable[HeldBack]) -> None:
+    def record_held_back(self, those: Iterable[HeldBack]) -> None:
         """Puts events in line for moves that a limit or a budget did not allow, if that is wanted.
 
         The peer tries each of them and is refused; the plan knows beforehand.
         """
         for one in those if self.failures else ():
-            self._put(one.move, _limit_in_words(one.refusal) or one.refusal.sentence)
+            self._put(one.move, _upstream_limit_note(one.refusal) or one.refusal.sentence)
 
     def _put(self, move: Move, failure: str) -> None:
-        if len(self._waiting) >= _WAITING:
-            self._lost("too many are waiting")
+        if len(self._waiting) >= _QUEUE_LIMIT:
+            self._log_dropped("too many are waiting")
             return
         self._waiting.append((move, failure, self._clock.now()))
         if len(self._waiting) == 1:
-            self._none.clear()
-            self._some.set()
+            self._is_drained.clear()
+            self._is_pending.set()
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
@@ -94,10 +94,10 @@ class Recorder:
         try:
             yield
             try:
-                async with asyncio.timeout(_LAST_WORDS_SECONDS):
-                    await self._none.wait()
+                async with asyncio.timeout(_FLUSH_SECONDS):
+                    await self._is_drained.wait()
             except TimeoutError:
-                self._lost("no time was left for them")
+                self._log_dropped("no time was left for them")
         finally:
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
@@ -105,20 +105,20 @@ class Recorder:
     async def _write(self) -> None:
         waiting = self._waiting
         while True:
-            await self._some.wait()
-            most = max(1, min(_TOGETHER, self._client.at_once()))
+            await self._is_pending.wait()
+            most = max(1, min(_BATCH_LIMIT, self._client.at_once()))
             if len(waiting) < most:
-                await asyncio.sleep(_BREATH_SECONDS)
+                await asyncio.sleep(_BATCH_SECONDS)
             events = [waiting.popleft() for _ in range(min(int(most), len(waiting)))]
             try:
-                await self._written(events)
+                await self._post_together(events)
             except ResettleError as error:
-                self._lost(str(error))
+                self._log_dropped(str(error))
             if not waiting:
-                self._some.clear()
-                self._none.set()
+                self._is_pending.clear()
+                self._is_drained.set()
 
-    async def _written(self, events: list[tuple[Move, str, datetime]]) -> None:
+    async def _post_together(self, events: list[tuple[Move, str, datetime]]) -> None:
         """Writes events together, and those that a busy server turned away once more, alone."""
         posts = [self._post(*event) for event in events]
         answers: list[Answer | None] = [None]
@@ -127,14 +127,14 @@ class Recorder:
         for (path, event), answer in zip(posts, answers, strict=True):
             if answer is None or is_overload(answer):
                 answer = await self._client.send("POST", path, event)
-            if not answer.fine:
-                self._lost(_why_not(answer))
+            if not answer.is_success:
+                self._log_dropped(_why_not(answer))
 
     def _post(self, move: Move, failure: str, at: datetime) -> tuple[str, bytes]:
         event = msgspec.json.encode(event_of(move, failure, self._instance, at))
         return f"/apis/{GROUP}/v1/namespaces/{move.pod.namespace}/events", event
 
-    def _lost(self, why: str) -> None:
+    def _log_dropped(self, why: str) -> None:
         self._log.only_when_new("events").warning("events are lost", reason=why)
 
 
@@ -142,11 +142,11 @@ def _why_not(answer: Answer) -> str:
     """What the API server has against events, in words that are the same for all of them."""
     said = status_of(answer).message
     if answer.status == _FORBIDDEN and _NOT_ALLOWED in said:
-        return f"we may not create them; add to our role: {rule('create', 'events', GROUP)}"
+        return f"we may not create them; add to our role: {role_rule('create', 'events', GROUP)}"
     return f"the API server answered {answer.status}"
 
 
-def _limit_in_words(refusal: Refusal) -> str:
+def _upstream_limit_note(refusal: Refusal) -> str:
     """The peer's words for the limits that it has."""
     match refusal.limit:
         case Limit.TOTAL | Limit.NODE | Limit.NAMESPACE:
@@ -167,7 +167,7 @@ class _Regarding(Struct, gc=False, rename="camel"):
     kind: str = "Pod"
 
 
-class Event(Struct, gc=False, rename="camel"):
+class PodEvent(Struct, gc=False, rename="camel"):
     """What happened to a pod, as `events.k8s.io/v1` has it."""
 
     metadata: _Meta
@@ -183,7 +183,7 @@ class Event(Struct, gc=False, rename="camel"):
     action: str = "Descheduled"
 
 
-def event_of(move: Move, failure: str, instance: str, at: datetime) -> Event:
+def event_of(move: Move, failure: str, instance: str, at: datetime) -> PodEvent:
     """The event; without a `failure` the pod was evicted."""
     pod = move.pod
     name, namespace = pod.name, pod.namespace
@@ -192,8 +192,8 @@ def event_of(move: Move, failure: str, instance: str, at: datetime) -> Event:
     note = f"{what} failed: {failure}; {by}" if failure else f"{what}; {by}"
     if len(note) > _LONGEST_NOTE // 4:  # a sign has at most four bytes
         note = note.encode()[:_LONGEST_NOTE].decode(errors="ignore")
-    return Event(
-        _Meta(f"{name[:_LONGEST_NAME].rstrip('-.')}.{_OURS}{next(_serial):x}", namespace),
+    return PodEvent(
+        _Meta(f"{name[:_LONGEST_NAME].rstrip('-.')}.{_PROCESS_ID}{next(_serial):x}", namespace),
         f"{to_the_second(at)}.{at.microsecond:06}Z",
         instance,
         "EvictionFailed" if failure else move.plugin,

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from resettle.errors import AnswerLost, ClusterError, ClusterUnreachable, Forbidden, Unauthorized
 from resettle.kube.auth.access import Access
-from resettle.kube.auth.tls import end_of_server
+from resettle.kube.auth.tls import server_certificate_expiry
 from resettle.kube.status import Answer, status_of
 
 _ABOUT_US = re.compile(r"ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA|ACCESS_DENIED)")
@@ -26,7 +26,7 @@ _EXPIRED, _NOT_YET = 10, 9
 """OpenSSL's numbers for a certificate that has ended, and for one that has not begun."""
 
 
-def unreachable(access: Access, error: BaseException) -> ClusterUnreachable:
+def unreachable_error(access: Access, error: BaseException) -> ClusterUnreachable:
     """The error for a connection that could not be made or broke before an answer was due.
 
     Asks the server for its certificate once more if that has expired, to say when.
@@ -34,12 +34,12 @@ def unreachable(access: Access, error: BaseException) -> ClusterUnreachable:
     why, what_to_do = _why(access, error)
     return ClusterUnreachable(
         f"{access.server} cannot be reached: {why}; {what_to_do}",
-        nobody_there=isinstance(_cause(error), ConnectionRefusedError),
+        connection_refused=isinstance(_cause(error), ConnectionRefusedError),
     )
 
 
-def unauthorized(
-    access: Access, now: datetime | None = None, *, taken_for: str = ""
+def unauthorized_error(
+    access: Access, now: datetime | None = None, *, anonymous_name: str = ""
 ) -> Unauthorized:
     """The error for credentials that the API server does not accept, or never saw.
 
@@ -48,22 +48,22 @@ def unauthorized(
     told = f"{access.server} does not accept the credentials"
     if expired := _expired(access, now):
         return Unauthorized(f"{told}: {expired}; renew it")
-    if taken_for:
+    if anonymous_name:
         place = access.source or "the kubeconfig"
         return Unauthorized(
-            f"{access.server} takes us for {taken_for}; add a token, a client certificate "
+            f"{access.server} takes us for {anonymous_name}; add a token, a client certificate "
             f"or an `exec` command to {place}"
         )
     return Unauthorized(f"{told}; renew them")
 
 
-def answer_lost(access: Access, error: BaseException) -> AnswerLost:
+def answer_lost_error(access: Access, error: BaseException) -> AnswerLost:
     """The error for a request that went out and has no answer."""
-    why = _expired(access) or reason(error)
+    why = _expired(access) or describe_error(error)
     return AnswerLost(f"{access.server} gave no answer: {why}")
 
 
-def reason(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """What went wrong, in the system's own words."""
     cause = _cause(error)
     if isinstance(cause, socket.gaierror):
@@ -75,12 +75,12 @@ def reason(error: BaseException) -> str:
     return str(cause) or type(cause).__name__
 
 
-def in_words(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """A moment as messages write it."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def dislikes_us(error: BaseException) -> bool:
+def rejects_our_certificate(error: BaseException) -> bool:
     """Whether the server turned down our certificate, and so never read what was asked."""
     cause = _cause(error)
     return isinstance(cause, ssl.SSLError) and bool(_ABOUT_US.search(cause.reason or ""))
@@ -101,13 +101,13 @@ def _why(access: Access, error: BaseException) -> tuple[str, str]:
     # Whoever hangs up on a certificate may not get round to saying so.
     if not isinstance(trouble, _BEFORE_TLS) and (expired := _expired(access)):
         return expired, "renew it"
-    if isinstance(trouble, ssl.SSLError) and dislikes_us(trouble):
+    if isinstance(trouble, ssl.SSLError) and rejects_our_certificate(trouble):
         told = (trouble.reason or "").rpartition("ALERT_")[2].replace("_", " ").lower()
         return (
             f"it does not accept the client certificate ({told})",
             f"check `client-certificate` in {place}",
         )
-    return reason(error), "check the kubeconfig and network"
+    return describe_error(error), "check the kubeconfig and network"
 
 
 def _expired(access: Access, now: datetime | None = None) -> str:
@@ -115,15 +115,15 @@ def _expired(access: Access, now: datetime | None = None) -> str:
     if ends is None or ends > (now or datetime.now(UTC)):
         return ""
     inside = f" in {access.source}" if access.source else ""
-    return f"the client certificate{inside} expired at {in_words(ends)}"
+    return f"the client certificate{inside} expired at {format_time(ends)}"
 
 
 def _when(access: Access) -> str:
     address = urlsplit(access.server)
     if access.proxy:
         return ""
-    ends = end_of_server(address.hostname or "", address.port or 443, access.server_name)
-    return f" at {in_words(ends)}" if ends else ""
+    ends = server_certificate_expiry(address.hostname or "", address.port or 443, access.server_name)
+    return f" at {format_time(ends)}" if ends else ""
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -143,7 +143,7 @@ _GUARD = re.compile(r"ValidatingAdmissionPolicy '[^']*'")
 _WHO = re.compile(r'User "([^"]+)" cannot ')
 
 
-def refused(
+def refusal_error(
     answer: Answer,
     verb: str,
     resource: str,
@@ -160,11 +160,11 @@ def refused(
     status = status_of(answer)
     match answer.status:
         case 401:
-            return unauthorized(access, now)
+            return unauthorized_error(access, now)
         case 403 if f'User "{_NOBODY}" ' in status.message:
-            return unauthorized(access, now, taken_for=_NOBODY)
+            return unauthorized_error(access, now, anonymous_name=_NOBODY)
         case 403 if status.webhook is None and not _GUARD.search(status.message):
-            return Forbidden(forbidden(status.message, verb, resource, group, namespace))
+            return Forbidden(missing_permission(status.message, verb, resource, group, namespace))
         case 404 if verb == "list":
             return ClusterError(f"{access.server} has no {resource}")
         case code:
@@ -173,12 +173,12 @@ def refused(
             return ClusterError(f"{access.server} answered {code} to {deed}: {said}")
 
 
-def rule(verb: str, resource: str, group: str = "") -> str:
+def role_rule(verb: str, resource: str, group: str = "") -> str:
     """The rule that grants it, as it stands in a role."""
     return f'apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]'
 
 
-def forbidden(message: str, verb: str, resource: str, group: str, namespace: str) -> str:
+def missing_permission(message: str, verb: str, resource: str, group: str, namespace: str) -> str:
     """The line for a right that is missing; `message` may tell who lacks it."""
     found = _WHO.search(message)
     who = f"{found[1]} " if found else ""
@@ -187,7 +187,7 @@ def forbidden(message: str, verb: str, resource: str, group: str, namespace: str
     role = "Role" if namespace else "ClusterRole"
     return (
         f"{who}may not {verb} {resource}{of_group}{where}; "
-        f"add to its {role}: {rule(verb, resource, group)}"
+        f"add to its {role}: {role_rule(verb, resource, group)}"
     )
 
 

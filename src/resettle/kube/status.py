@@ -28,7 +28,7 @@ class Answer(Struct, frozen=True):
     """Seconds it asks us to wait before another try."""
 
     @property
-    def fine(self) -> bool:
+    def is_success(self) -> bool:
         """Whether it did what was asked."""
         return self.status < 300
 

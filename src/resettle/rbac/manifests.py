@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, json
 
 from resettle.errors import InputError
-from resettle.rbac.permissions import Right, rules
+from resettle.rbac.permissions import ApiPermission, policy_rules
 
 LABELS = {"app.kubernetes.io/name": "resettle"}
 _RBAC = "rbac.authorization.k8s.io"
@@ -24,7 +24,7 @@ _LONGER_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*\Z")
 Object = dict[str, Any]
 
 
-class Names(Struct, frozen=True, kw_only=True):
+class ManifestNames(Struct, frozen=True, kw_only=True):
     """What the objects are called, and whose rights they are."""
 
     name: str = "resettle"
@@ -34,7 +34,7 @@ class Names(Struct, frozen=True, kw_only=True):
     account: str = ""
     """The service account; empty for the same name."""
 
-    def checked(self) -> Names:
+    def validate(self) -> ManifestNames:
         """The names, or an error that lists those that no object can have."""
         asked = [
             ("--name", self.name, _LONGER_NAME),
@@ -49,15 +49,15 @@ class Names(Struct, frozen=True, kw_only=True):
         return self
 
 
-def manifest(rights: Iterable[Right], names: Names) -> list[Object]:
+def manifest(permissions: Iterable[ApiPermission], names: ManifestNames) -> list[Object]:
     """The service account, its roles, and what binds them to it."""
     found = [_account(names)]
-    for namespace, granted in rules(rights).items():
+    for namespace, granted in policy_rules(permissions).items():
         found += _granting(namespace, json.decode(json.encode(granted)), names)
     return found
 
 
-def _account(names: Names) -> Object:
+def _account(names: ManifestNames) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -65,7 +65,7 @@ def _account(names: Names) -> Object:
     }
 
 
-def _granting(namespace: str, granted: list[Object], names: Names) -> Iterator[Object]:
+def _granting(namespace: str, granted: list[Object], names: ManifestNames) -> Iterator[Object]:
     """A role, everywhere or in a namespace, and its binding."""
     role = "Role" if namespace else "ClusterRole"
     meta = _metadata(names.name, namespace)

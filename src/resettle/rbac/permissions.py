@@ -22,7 +22,7 @@ EVENTS = "events.k8s.io"
 METRICS = "metrics.k8s.io"
 
 
-class Right(Struct, frozen=True, kw_only=True, order=True):
+class ApiPermission(Struct, frozen=True, kw_only=True, order=True):
     """A verb on a resource, everywhere or in one namespace."""
 
     verb: str
@@ -39,21 +39,21 @@ class Right(Struct, frozen=True, kw_only=True, order=True):
         return f"{title}/{self.name}" if self.name else title
 
 
-TOKEN_REVIEWS = Right(verb="create", resource="tokenreviews", group="authentication.k8s.io")
-ACCESS_REVIEWS = Right(verb="create", resource="subjectaccessreviews", group="authorization.k8s.io")
-VOUCHING = (TOKEN_REVIEWS, ACCESS_REVIEWS)
+TOKEN_REVIEWS = ApiPermission(verb="create", resource="tokenreviews", group="authentication.k8s.io")
+ACCESS_REVIEWS = ApiPermission(verb="create", resource="subjectaccessreviews", group="authorization.k8s.io")
+METRICS_AUTHORIZATION = (TOKEN_REVIEWS, ACCESS_REVIEWS)
 """What it takes to have the API server say who may fetch metrics."""
-USE = tuple(Right(verb="list", resource=plural, group=METRICS) for plural in ("nodes", "pods"))
+USAGE = tuple(ApiPermission(verb="list", resource=plural, group=METRICS) for plural in ("nodes", "pods"))
 """What it takes to know what nodes and pods really use."""
 
 
-def needed(
+def required_permissions(
     descheduler: Descheduler,
     kinds: Iterable[Kind] = (),
     *,
     dry_run: bool = False,
     lease: LeaseSettings | None = None,
-) -> tuple[Right, ...]:
+) -> tuple[ApiPermission, ...]:
     """Every right that running this descheduler takes: to read, to act, to lead.
 
     `kinds` are those that plugins declare. A dry run reads and does not lead.
@@ -63,9 +63,9 @@ def needed(
     return _all_of(read, _measuring(descheduler), moving, dry_run, lease)
 
 
-def needed_by_any(
+def permissions_for_any_policy(
     plugins: Iterable[Plugin], *, dry_run: bool = False, lease: LeaseSettings | None = None
-) -> tuple[Right, ...]:
+) -> tuple[ApiPermission, ...]:
     """Every right that a policy for these plugins can take, whichever policy that is.
 
     But for the Secret with a token for Prometheus: nobody knows its name before a policy has it.
@@ -73,72 +73,72 @@ def needed_by_any(
     known = list(plugins)
     read = [*(kind for plugin in known for kind in plugin.kinds), *KINDS.values()]
     moving = () if dry_run else [right for plugin in known for right in _any_move(plugin)]
-    return _all_of(read, USE, moving, dry_run, lease)
+    return _all_of(read, USAGE, moving, dry_run, lease)
 
 
-def needed_to_taint(
+def soft_tainter_permissions(
     kinds: Iterable[str],
-    sight: Descheduler | None = None,
+    usage_source: Descheduler | None = None,
     *,
     lease: LeaseSettings | None = None,
-) -> tuple[Right, ...]:
+) -> tuple[ApiPermission, ...]:
     """Every right that the soft tainter takes: to read these kinds, to measure, write and lead.
 
     `sight` is what says how full nodes are; without it, whatever may.
     """
     rights = [right for kind in sorted({"Node", *kinds}) for right in _reading(KINDS[kind])]
-    rights += [Right(verb=verb, resource="nodes") for verb in ("get", "patch")]
-    rights += USE if sight is None else _measuring(sight)
+    rights += [ApiPermission(verb=verb, resource="nodes") for verb in ("get", "patch")]
+    rights += USAGE if usage_source is None else _measuring(usage_source)
     return (*rights, *(_leading(lease) if lease is not None else ()))
 
 
 def _all_of(
     read: Iterable[Kind],
-    measuring: Iterable[Right],
-    moving: Iterable[Right],
+    measuring: Iterable[ApiPermission],
+    moving: Iterable[ApiPermission],
     dry_run: bool,
     lease: LeaseSettings | None,
-) -> tuple[Right, ...]:
+) -> tuple[ApiPermission, ...]:
     by_name = {kind.name: kind for kind in (*read, *(KINDS[name] for name in ALWAYS_READ))}
     names = (*ALWAYS_READ, *sorted(by_name.keys() - set(ALWAYS_READ)))
     rights = [right for name in names for right in _reading(by_name[name])]
     rights += measuring
     if not dry_run:
         rights += dict.fromkeys(moving)
-        rights.append(Right(verb="create", resource="events", group=EVENTS))
+        rights.append(ApiPermission(verb="create", resource="events", group=EVENTS))
         rights += _leading(lease) if lease is not None else ()
     return tuple(rights)
 
 
-def _reading(kind: Kind) -> Iterable[Right]:
+def _reading(kind: Kind) -> Iterable[ApiPermission]:
     resource, group = kind.plural, kind.group
-    return [Right(verb=verb, resource=resource, group=group) for verb in ("list", "watch")]
+    return [ApiPermission(verb=verb, resource=resource, group=group) for verb in ("list", "watch")]
 
 
-def _measuring(descheduler: Descheduler) -> Iterable[Right]:
+def _measuring(descheduler: Descheduler) -> Iterable[ApiPermission]:
     """What it takes to know how busy nodes are: the metrics API, or the token for Prometheus."""
     sources = {question.source for question in descheduler.measures}
     if KUBERNETES_METRICS in sources:
-        yield from USE
+        yield from USAGE
     for provider in descheduler.providers:
         named = provider.prometheus.auth_token if provider.prometheus else None
         secret = named.secret_reference if named else None
         if provider.source == PROMETHEUS and PROMETHEUS in sources and secret:
-            yield Right(
+            yield ApiPermission(
                 verb="get", resource="secrets", namespace=secret.namespace, name=secret.name
             )
 
 
-def _moving(descheduler: Descheduler) -> Iterable[Right]:
+def _moving(descheduler: Descheduler) -> Iterable[ApiPermission]:
     """What the movers of all profiles do; a profile that names none evicts."""
     for profile in descheduler.profiles:
         if (mover := profile.mover) is None:
-            yield Right(verb="create", resource="pods/eviction")
+            yield ApiPermission(verb="create", resource="pods/eviction")
         else:
             yield from _doing(mover.plugin, mover.args)
 
 
-def _any_move(plugin: Plugin) -> Iterable[Right]:
+def _any_move(plugin: Plugin) -> Iterable[ApiPermission]:
     """What its mover does by itself; some have to be told by a policy first."""
     if plugin.evict is None:
         return ()
@@ -150,16 +150,16 @@ def _any_move(plugin: Plugin) -> Iterable[Right]:
         ) from None
 
 
-def _doing(plugin: Plugin, args: Args) -> Iterable[Right]:
-    for deed in plugin.acts(args):
-        yield Right(verb=deed.verb, resource=deed.resource, group=deed.group)
+def _doing(plugin: Plugin, args: Args) -> Iterable[ApiPermission]:
+    for deed in plugin.permissions(args):
+        yield ApiPermission(verb=deed.verb, resource=deed.resource, group=deed.group)
 
 
-def _leading(lease: LeaseSettings) -> Iterable[Right]:
+def _leading(lease: LeaseSettings) -> Iterable[ApiPermission]:
     # Who creates has no name to be granted yet; the other verbs are about one lease only.
-    yield Right(verb="create", resource="leases", group=LEASES, namespace=lease.namespace)
+    yield ApiPermission(verb="create", resource="leases", group=LEASES, namespace=lease.namespace)
     for verb in ("get", "update"):
-        yield Right(
+        yield ApiPermission(
             verb=verb,
             resource="leases",
             group=LEASES,
@@ -168,7 +168,7 @@ def _leading(lease: LeaseSettings) -> Iterable[Right]:
         )
 
 
-class Rule(Struct, frozen=True, rename="camel", omit_defaults=True):
+class PolicyRule(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A rule as it stands in a Role or a ClusterRole."""
 
     api_groups: tuple[str, ...]
@@ -177,10 +177,10 @@ class Rule(Struct, frozen=True, rename="camel", omit_defaults=True):
     resource_names: tuple[str, ...] = ()
 
 
-def rules(rights: Iterable[Right]) -> dict[str, tuple[Rule, ...]]:
+def policy_rules(permissions: Iterable[ApiPermission]) -> dict[str, tuple[PolicyRule, ...]]:
     """The rules that grant the rights, by namespace; the empty one stands for the whole cluster."""
     verbs: dict[tuple[str, str, str, str], list[str]] = {}
-    for right in rights:
+    for right in permissions:
         place = (right.namespace, right.group, right.resource, right.name)
         verbs.setdefault(place, []).append(right.verb)
     found: dict[str, dict[tuple[str, tuple[str, ...], str], list[str]]] = {}
@@ -189,7 +189,7 @@ def rules(rights: Iterable[Right]) -> dict[str, tuple[Rule, ...]]:
         found.setdefault(namespace, {}).setdefault(alike, []).append(resource)
     return {
         namespace: tuple(
-            Rule((group,), tuple(resources), named, (name,) if name else ())
+            PolicyRule((group,), tuple(resources), named, (name,) if name else ())
             for (group, named, name), resources in grouped.items()
         )
         for namespace, grouped in found.items()

@@ -9,18 +9,18 @@ import msgspec
 from msgspec import Struct
 
 from resettle.errors import ClusterError, Forbidden
-from resettle.kube.failures import forbidden, refused
+from resettle.kube.failures import missing_permission, refusal_error
 from resettle.kube.transport.client import Client
-from resettle.rbac.permissions import Right
+from resettle.rbac.permissions import ApiPermission
 
 _GROUP, _RESOURCE = "authorization.k8s.io", "selfsubjectaccessreviews"
 _AT_ONCE = 8
 
 
-class Review(Struct, frozen=True):
+class AccessReview(Struct, frozen=True):
     """What the API server says of one right."""
 
-    right: Right
+    permission: ApiPermission
     allowed: bool
     reason: str = ""
 
@@ -34,15 +34,15 @@ class _Answer(Struct):
     status: _Status
 
 
-async def reviewed(client: Client, rights: Iterable[Right]) -> tuple[Review, ...]:
+async def review_permissions(client: Client, permissions: Iterable[ApiPermission]) -> tuple[AccessReview, ...]:
     """Each right in order, and whether we have it."""
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(right: Right) -> Review:
+    async def one(right: ApiPermission) -> AccessReview:
         async with turns:
             return await _review(client, right)
 
-    tasks = [asyncio.create_task(one(right)) for right in rights]
+    tasks = [asyncio.create_task(one(right)) for right in permissions]
     try:
         return tuple([await task for task in tasks])
     finally:
@@ -51,19 +51,19 @@ async def reviewed(client: Client, rights: Iterable[Right]) -> tuple[Review, ...
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def ensure(client: Client, rights: Iterable[Right]) -> None:
+async def require_permissions(client: Client, permissions: Iterable[ApiPermission]) -> None:
     """Ends with an error if a right is missing: the first with its rule, and how many more."""
-    missing = [review for review in await reviewed(client, rights) if not review.allowed]
+    missing = [review for review in await review_permissions(client, permissions) if not review.allowed]
     if not missing:
         return
-    first = missing[0].right
-    told = forbidden("", first.verb, first.resource, first.group, first.namespace)
+    first = missing[0].permission
+    told = missing_permission("", first.verb, first.resource, first.group, first.namespace)
     more = len(missing) - 1
     rest = f"; {more} more missing, which `resettle check-access` lists" if more else ""
     raise Forbidden(f"{told}{rest}")
 
 
-async def _review(client: Client, right: Right) -> Review:
+async def _review(client: Client, right: ApiPermission) -> AccessReview:
     resource, _, under = right.resource.partition("/")
     asked = {
         "verb": right.verb,
@@ -80,8 +80,8 @@ async def _review(client: Client, right: Right) -> Review:
     }
     path = f"/apis/{_GROUP}/v1/{_RESOURCE}"
     answer = await client.send("POST", path, msgspec.json.encode(body))
-    if not answer.fine:
-        raise refused(answer, "create", _RESOURCE, group=_GROUP, access=client.access)
+    if not answer.is_success:
+        raise refusal_error(answer, "create", _RESOURCE, group=_GROUP, access=client.access)
     try:
         status = msgspec.json.decode(answer.body, type=_Answer).status
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -89,4 +89,4 @@ async def _review(client: Client, right: Right) -> Review:
             f"{client.server} sent a review that cannot be understood: {error}; "
             "is this an API server?"
         ) from None
-    return Review(right, status.allowed, status.reason)
+    return AccessReview(right, status.allowed, status.reason)

@@ -11,9 +11,9 @@ import yaml
 
 from resettle.errors import InputError
 from resettle.kube.auth.access import Access
-from resettle.kube.auth.identity import in_cluster
+from resettle.kube.auth.identity import in_cluster_access
 from resettle.kube.auth.kubeconfig import find_access, read_kubeconfig
-from resettle.testing import HandClock
+from resettle.testing import ManualClock
 from tests.kube.auth.builders import document
 from tests.kube.auth.fakes import Authority
 
@@ -233,7 +233,7 @@ def account(authority: Authority, tmp_path: Path) -> Path:
 def test_a_pod_signs_in_as_its_service_account(
     environment: dict[str, str], server: str, account: Path
 ) -> None:
-    access = in_cluster(environment, account)
+    access = in_cluster_access(environment, account)
 
     assert access is not None
     assert (access.server, shown(access)) == (server, {"Authorization": "Bearer mounted"})
@@ -242,7 +242,7 @@ def test_a_pod_signs_in_as_its_service_account(
 
 
 def test_what_is_no_pod_has_no_account(account: Path) -> None:
-    assert in_cluster({}, account) is None
+    assert in_cluster_access({}, account) is None
 
 
 @pytest.mark.parametrize("missing", ["ca.crt", "token"])
@@ -252,7 +252,7 @@ def test_an_account_that_is_not_mounted_is_an_error_that_names_the_file(
     (account / missing).unlink()
 
     with pytest.raises(InputError, match=f"{missing} cannot be read: No such file or directory"):
-        in_cluster({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account)
+        in_cluster_access({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account)
 
 
 def test_a_context_is_not_to_be_had_from_an_account(
@@ -267,24 +267,24 @@ def test_a_context_is_not_to_be_had_from_an_account(
 
 
 def test_the_token_of_an_account_is_read_again_when_a_minute_has_passed(account: Path) -> None:
-    clock = HandClock()
-    access = in_cluster({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account, clock)
+    clock = ManualClock()
+    access = in_cluster_access({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account, clock)
     assert access is not None
     identity = access.identity()
     (account / "token").write_text("rotated")
 
-    clock.wind(timedelta(seconds=59))
-    assert not identity.due()
-    clock.wind(timedelta(seconds=1))
-    assert identity.due()
+    clock.advance(timedelta(seconds=59))
+    assert not identity.is_due()
+    clock.advance(timedelta(seconds=1))
+    assert identity.is_due()
     identity.renew()
 
     assert shown(access) == {"Authorization": "Bearer rotated"}
-    assert not identity.due()
+    assert not identity.is_due()
 
 
 def test_a_token_that_is_being_replaced_is_kept_meanwhile(account: Path) -> None:
-    access = in_cluster({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account)
+    access = in_cluster_access({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account)
     assert access is not None
     (account / "token").unlink()
 

@@ -16,10 +16,10 @@ import pytest
 from resettle.dumps.collection import list_cluster
 from resettle.errors import InputError, ResettleError, Unauthorized
 from resettle.kube.auth.access import Credentials
-from resettle.kube.auth.exec_plugin import VERSIONS, Command, ExecPlugin
+from resettle.kube.auth.exec_plugin import VERSIONS, ExecCommand, ExecPlugin
 from resettle.kube.auth.kubeconfig import read_kubeconfig
-from resettle.kube.auth.tls import trusting
-from resettle.testing import NOW, HandClock, PocketServer
+from resettle.kube.auth.tls import client_tls_context
+from resettle.testing import NOW, ManualClock, ApiServer
 from tests.kube.auth.builders import SERVER, Entry, document, written
 from tests.kube.auth.fakes import Authority, Pair, shake_hands
 
@@ -73,13 +73,13 @@ def script(tmp_path: Path) -> Script:
     return Script(tmp_path)
 
 
-def plugin(script: Script, clock: HandClock | None = None, **more: Any) -> ExecPlugin:
-    command = Command(program=str(script.file), where=WHERE, **more)
-    return ExecPlugin(command, lambda: trusting(b""), clock or HandClock())
+def plugin(script: Script, clock: ManualClock | None = None, **more: Any) -> ExecPlugin:
+    command = ExecCommand(program=str(script.file), where=WHERE, **more)
+    return ExecPlugin(command, lambda: client_tls_context(b""), clock or ManualClock())
 
 
 def token(credentials: Credentials) -> str:
-    if credentials.due():
+    if credentials.is_due():
         credentials.renew()
     return dict(credentials.headers())["Authorization"].removeprefix("Bearer ")
 
@@ -95,18 +95,18 @@ def test_the_command_is_run_once_for_many_requests(script: Script) -> None:
 
 
 def test_it_is_run_again_when_what_it_said_is_about_to_expire(script: Script) -> None:
-    clock = HandClock()
+    clock = ManualClock()
     ends = NOW + timedelta(minutes=10)
     script.prints(credential(token="t1", expirationTimestamp=in_time(ends)))
     credentials = plugin(script, clock)
     assert token(credentials) == "t1"
     script.prints(credential(token="t2"))
 
-    clock.wind(timedelta(minutes=9))
+    clock.advance(timedelta(minutes=9))
     assert token(credentials) == "t1"
-    clock.wind(timedelta(minutes=1))
+    clock.advance(timedelta(minutes=1))
     assert token(credentials) == "t2"
-    clock.wind(timedelta(days=400))
+    clock.advance(timedelta(days=400))
     assert (token(credentials), script.runs) == ("t2", 2)
 
 
@@ -129,13 +129,13 @@ def test_it_is_run_again_when_the_server_turns_its_token_down(
 
 def test_a_list_shows_the_new_token_after_a_401(script: Script, tmp_path: Path) -> None:
     user = {"exec": {"command": "./sign-in", "apiVersion": V1, "interactiveMode": "Never"}}
-    with PocketServer(token="t1") as pocket:
+    with ApiServer(token="t1") as pocket:
         access = read_kubeconfig(written(tmp_path, document({"server": pocket.url}, user)))
         assert token(access.identity()) == "t0"
         script.prints(credential(token="t1"))
         list_cluster(access, frozenset())
 
-    assert [asked.token for asked in pocket.asked] == ["t0", "t1", "t1"]
+    assert [asked.token for asked in pocket.requests] == ["t0", "t1", "t1"]
 
 
 # -- what it is told -----------------------------------------------------------------------------
@@ -211,8 +211,8 @@ def test_a_certificate_in_its_answer_is_shown_to_the_server(
 ) -> None:
     certificate, key = (file.read_text() for file in client_pair)
     script.prints(credential(clientCertificateData=certificate, clientKeyData=key))
-    trust = partial(trusting, authority.certificate.read_bytes())
-    credentials = ExecPlugin(Command(program=str(script.file), where=WHERE), trust)
+    trust = partial(client_tls_context, authority.certificate.read_bytes())
+    credentials = ExecPlugin(ExecCommand(program=str(script.file), where=WHERE), trust)
 
     credentials.renew()
 
@@ -238,7 +238,7 @@ def test_a_new_certificate_comes_with_a_new_context(script: Script, client_pair:
 def test_a_certificate_that_ends_sooner_than_the_answer_says_has_it_run_again(
     script: Script, authority: Authority
 ) -> None:
-    clock = HandClock()
+    clock = ManualClock()
     pair = authority.issued("short-lived", ends=NOW + timedelta(minutes=5))
     certificate, key = (file.read_text() for file in pair)
     ends = in_time(NOW + timedelta(hours=9))
@@ -248,9 +248,9 @@ def test_a_certificate_that_ends_sooner_than_the_answer_says_has_it_run_again(
     credentials = plugin(script, clock)
     credentials.renew()
 
-    assert not credentials.due()
-    clock.wind(timedelta(minutes=5))
-    assert credentials.due()
+    assert not credentials.is_due()
+    clock.advance(timedelta(minutes=5))
+    assert credentials.is_due()
 
 
 # -- what goes wrong -----------------------------------------------------------------------------
@@ -324,8 +324,8 @@ def test_a_command_that_does_not_sign_us_in_is_told_in_one_line(
     prepare: Callable[[Script], None], kind: type[ResettleError], says: str, script: Script
 ) -> None:
     prepare(script)
-    command = Command(program=str(script.file), where=WHERE)
-    credentials = ExecPlugin(command, None, HandClock(), patience=0.3)
+    command = ExecCommand(program=str(script.file), where=WHERE)
+    credentials = ExecPlugin(command, None, ManualClock(), patience=0.3)
 
     with pytest.raises(ResettleError) as caught:
         credentials.renew()

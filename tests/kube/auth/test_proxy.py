@@ -11,7 +11,7 @@ from resettle.errors import ClusterUnreachable, InputError
 from resettle.kube.auth.access import Access
 from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.kube.auth.proxy import proxy_for
-from resettle.testing import PocketServer
+from resettle.testing import ApiServer
 from tests.kube.auth.builders import document, written
 from tests.kube.auth.fakes import Authority, Pair
 from tests.kube.auth.test_tls_failures import Listing, both_ways
@@ -116,7 +116,7 @@ def test_https_is_tunnelled_and_the_server_still_verified(
         "certificate-authority": str(authority.certificate),
     }
     with (
-        PocketServer(tls=authority.guarding(server_pair), token="t") as pocket,
+        ApiServer(tls=authority.guarding(server_pair), token="t") as pocket,
         at_work(Proxy(port_of(pocket.url))) as proxy,
     ):
         if by == "HTTPS_PROXY":
@@ -126,12 +126,12 @@ def test_https_is_tunnelled_and_the_server_still_verified(
         lists(read_kubeconfig(written(tmp_path, document(cluster, {"token": "t"}))))
 
     assert set(proxy.asked) == {"CONNECT api.example:6443"}
-    assert {asked.token for asked in pocket.asked} == {"t"}
+    assert {asked.token for asked in pocket.requests} == {"t"}
 
 
 @both_ways
 def test_plain_http_is_asked_for_by_its_whole_address(lists: Listing) -> None:
-    with PocketServer() as pocket, at_work(Proxy(port_of(pocket.url))) as proxy:
+    with ApiServer() as pocket, at_work(Proxy(port_of(pocket.url))) as proxy:
         lists(Access(server="http://api.example:8080", proxy=proxy.url))
 
     assert proxy.asked[0].startswith("GET http://api.example:8080/api/v1/nodes")
@@ -148,7 +148,7 @@ def test_a_proxy_is_told_who_asks_if_its_address_says_so(
 ) -> None:
     secure = server.startswith("https")
     tls = authority.guarding(server_pair) if secure else None
-    with PocketServer(tls=tls) as pocket, at_work(Proxy(port_of(pocket.url))) as proxy:
+    with ApiServer(tls=tls) as pocket, at_work(Proxy(port_of(pocket.url))) as proxy:
         cluster = {
             "server": server,
             "certificate-authority": str(authority.certificate),

@@ -14,10 +14,10 @@ from resettle.dumps.collection import list_cluster
 from resettle.errors import ClusterError, ClusterUnreachable, Unauthorized
 from resettle.kube.auth.access import Access
 from resettle.kube.auth.kubeconfig import read_kubeconfig
-from resettle.kube.auth.tls import end_of, end_of_binary
-from resettle.kube.failures import refused
+from resettle.kube.auth.tls import certificate_expiry, der_expiry
+from resettle.kube.failures import refusal_error
 from resettle.kube.transport.client import Client
-from resettle.testing import Fault, PocketServer
+from resettle.testing import Fault, ApiServer
 from tests.kube.auth.builders import document, written
 from tests.kube.auth.fakes import Authority, Pair
 from tests.kube.fakes import Listener, at_work
@@ -34,8 +34,8 @@ def list_by_client(access: Access) -> None:
     async def told() -> None:
         async with Client(access) as client:
             answer = await client.send("GET", "/api/v1/nodes", patience=0)
-        if not answer.fine:
-            raise refused(answer, "list", "nodes", access=access)
+        if not answer.is_success:
+            raise refusal_error(answer, "list", "nodes", access=access)
 
     asyncio.run(told())
 
@@ -63,7 +63,7 @@ def access_to(url: str, authority: Authority, client: Pair, folder: Path) -> Acc
 def test_the_end_of_a_certificate_is_read(ends: datetime, authority: Authority) -> None:
     pem = authority.issued("any", ends=ends).certificate.read_bytes()
 
-    assert end_of(b"a remark above it\n" + pem + pem) == ends
+    assert certificate_expiry(b"a remark above it\n" + pem + pem) == ends
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_the_end_of_a_certificate_is_read(ends: datetime, authority: Authority) 
     ],
 )
 def test_what_is_no_certificate_has_no_end(pem: bytes) -> None:
-    assert end_of(pem) is None
+    assert certificate_expiry(pem) is None
 
 
 def test_no_part_of_a_certificate_is_mistaken_for_the_whole(client_pair: Pair) -> None:
     whole = ssl.PEM_cert_to_DER_cert(client_pair.certificate.read_text())
 
-    assert end_of_binary(whole) is not None
-    assert {end_of_binary(whole[:size]) for size in range(len(whole))} == {None}
+    assert der_expiry(whole) is not None
+    assert {der_expiry(whole[:size]) for size in range(len(whole))} == {None}
 
 
 # -- the server's --------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_a_server_whose_certificate_has_ended_is_told_with_the_time(
     lists: Listing, authority: Authority, client_pair: Pair, tmp_path: Path
 ) -> None:
     old = authority.issued("old-server", "127.0.0.1", ends=LONG_AGO)
-    with PocketServer(tls=authority.guarding(old)) as pocket:
+    with ApiServer(tls=authority.guarding(old)) as pocket:
         access = access_to(pocket.url, authority, client_pair, tmp_path)
         with pytest.raises(ClusterUnreachable) as caught:
             lists(access)
@@ -114,7 +114,7 @@ def test_a_server_of_another_authority_is_not_trusted(
     lists: Listing, authority: Authority, server_pair: Pair, client_pair: Pair, tmp_path: Path
 ) -> None:
     stranger = Authority(tmp_path, "a stranger")
-    with PocketServer(tls=authority.guarding(server_pair)) as pocket:
+    with ApiServer(tls=authority.guarding(server_pair)) as pocket:
         access = access_to(pocket.url, stranger, client_pair, tmp_path)
         with pytest.raises(ClusterUnreachable) as caught:
             lists(access)
@@ -124,7 +124,7 @@ def test_a_server_of_another_authority_is_not_trusted(
     assert after.partition("); ")[2] == (
         f"check `certificate-authority` and `tls-server-name` in {tmp_path}/config"
     )
-    assert pocket.asked == []
+    assert pocket.requests == []
 
 
 # -- ours ----------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_a_client_certificate_that_has_ended_is_told_where_a_server_turns_us_dow
     """As kube-apiserver does: it takes note of a certificate, and says 401 afterwards."""
     ours = authority.issued("ours", ends=ends)
     tls = authority.guarding(server_pair)
-    with PocketServer(tls=tls, faults=[Fault(status=401, times=9)]) as pocket:
+    with ApiServer(tls=tls, faults=[Fault(status=401, times=9)]) as pocket:
         access = access_to(pocket.url, authority, ours, tmp_path)
         with pytest.raises(Unauthorized) as caught:
             lists(access)
@@ -208,7 +208,7 @@ def test_a_server_that_hangs_up_without_a_word_is_told_as_an_old_certificate_too
     lists: Listing, authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
     ours = authority.issued("ours", ends=LONG_AGO)
-    with PocketServer(tls=authority.guarding(server_pair, clients=True)) as pocket:
+    with ApiServer(tls=authority.guarding(server_pair, clients=True)) as pocket:
         access = access_to(pocket.url, authority, ours, tmp_path)
         with pytest.raises(ClusterUnreachable) as caught:
             lists(access)

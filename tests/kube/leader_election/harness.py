@@ -18,7 +18,7 @@ from resettle.kube.leader_election.election import Lease
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
-from resettle.testing import HandClock, PocketServer
+from resettle.testing import ManualClock, ApiServer
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 SETTINGS = LeaseSettings()
@@ -63,7 +63,7 @@ async def happens(so: Callable[[], bool]) -> bool:
 class Machine:
     """A clock as one contender has it."""
 
-    def __init__(self, hand: HandClock, booted: float = 0) -> None:
+    def __init__(self, hand: ManualClock, booted: float = 0) -> None:
         self._hand = hand
         self._booted = booted
         self._running = asyncio.Event()
@@ -156,7 +156,7 @@ class Contender:
 class Arena:
     """A server, a clock, and room for contenders."""
 
-    def __init__(self, pocket: PocketServer, hand: HandClock) -> None:
+    def __init__(self, pocket: ApiServer, hand: ManualClock) -> None:
         self.pocket = pocket
         self.hand = hand
 
@@ -169,14 +169,14 @@ class Arena:
             yield Contender(name, machine, line, jitter)
 
     def wind(self, seconds: float) -> None:
-        self.hand.wind(timedelta(seconds=seconds))
+        self.hand.advance(timedelta(seconds=seconds))
 
     async def passes(self, seconds: float, *, sleepers: int = 1) -> None:
         """Lets time pass in small steps, and everybody act in between."""
         for _ in range(round(seconds)):
-            await self.hand.asleep(sleepers)
+            await self.hand.wait_for_sleepers(sleepers)
             self.wind(1)
-        await self.hand.asleep(sleepers)
+        await self.hand.wait_for_sleepers(sleepers)
 
     async def passes_until(self, done: asyncio.Task[None]) -> float:
         """How many seconds pass until the task is done; it is the only one that sleeps."""
@@ -201,7 +201,7 @@ class Arena:
 @asynccontextmanager
 async def arena() -> AsyncIterator[Arena]:
     """A place for contenders, with the namespace of the lease in it."""
-    hand = HandClock()
+    hand = ManualClock()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
-    async with PocketServer([namespace], clock=hand) as pocket:
+    async with ApiServer([namespace], clock=hand) as pocket:
         yield Arena(pocket, hand)

@@ -35,10 +35,10 @@ def test_identities_begin_with_the_host_and_never_repeat(monkeypatch: pytest.Mon
 def test_the_first_to_ask_makes_the_lease() -> None:
     async def told() -> None:
         async with arena() as it, it.contender("a") as a:
-            assert not a.lease.held()
+            assert not a.lease.is_held()
             await a.lease.acquire()
 
-            assert a.lease.held()
+            assert a.lease.is_held()
             assert it.spec == {
                 "holderIdentity": "a",
                 "leaseDurationSeconds": 137,
@@ -61,7 +61,7 @@ def test_a_holder_renews_every_retry_period_and_keeps_what_others_wrote() -> Non
 
             await it.passes(3 * RETRY, sleepers=1)
 
-            assert a.lease.held()
+            assert a.lease.is_held()
             assert it.spec["acquireTime"] == "2026-01-31T12:00:00.000000Z"
             assert it.spec["renewTime"] == "2026-01-31T12:01:18.000000Z"
             assert it.spec["leaseTransitions"] == 0
@@ -88,7 +88,7 @@ def test_a_lease_is_held_until_the_renew_deadline_and_no_longer(passed: float, h
             it.wind(passed)
 
             # Nothing is awaited here: a process that was stopped knows it with its next breath.
-            assert a.lease.held() == held
+            assert a.lease.is_held() == held
             if not held:
                 with pytest.raises(LeaseLost, match="kube-system/descheduler is no longer ours"):
                     a.lease.fence()
@@ -112,19 +112,19 @@ def test_time_counts_from_before_the_request_left() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.acquire()
             keeping = asyncio.create_task(a.lease.keep())
-            await it.hand.asleep()
+            await it.hand.wait_for_sleepers()
             a.line.meets = a.machine.stop
             it.wind(RETRY)
             await happens(lambda: a.machine.waiting > 0)
             it.wind(50)
             a.line.meets = lambda: None
             a.machine.resume()
-            await it.hand.asleep()
+            await it.hand.wait_for_sleepers()
 
             it.wind(DEADLINE - 50 - 0.001)
-            assert a.lease.held()
+            assert a.lease.is_held()
             it.wind(0.001)
-            assert not a.lease.held()
+            assert not a.lease.is_held()
             await keeping
 
     story(told())
@@ -135,7 +135,7 @@ def test_a_renewal_that_comes_back_after_the_deadline_is_none() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.acquire()
             keeping = asyncio.create_task(a.lease.keep())
-            await it.hand.asleep()
+            await it.hand.wait_for_sleepers()
             a.line.meets = a.machine.stop
             it.wind(RETRY)
             await happens(lambda: a.machine.waiting > 0)
@@ -146,7 +146,7 @@ def test_a_renewal_that_comes_back_after_the_deadline_is_none() -> None:
             # It was renewed on the server; but meanwhile we said no, and we stand by it.
             await keeping
             assert it.spec["renewTime"] == "2026-01-31T12:00:26.000000Z"
-            assert not a.lease.held()
+            assert not a.lease.is_held()
 
     story(told())
 
@@ -156,14 +156,14 @@ def test_a_stopped_holder_gives_up_when_it_resumes_and_asks_nobody() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.acquire()
             keeping = asyncio.create_task(a.lease.keep())
-            await it.hand.asleep()
-            asked = len(it.pocket.asked)
+            await it.hand.wait_for_sleepers()
+            asked = len(it.pocket.requests)
 
             it.wind(DURATION)
             await keeping
 
-            assert not a.lease.held()
-            assert len(it.pocket.asked) == asked
+            assert not a.lease.is_held()
+            assert len(it.pocket.requests) == asked
             assert a.told[-1] == (
                 'ERROR lease lost lease=kube-system/descheduler reason="it was not renewed in time"'
             )
@@ -182,7 +182,7 @@ def test_a_second_contender_takes_over_when_the_first_gives_no_sign_of_life() ->
 
             assert await it.passes_until(acquiring) == 6 * RETRY  # the first try after 137 s
 
-            assert (a.lease.held(), b.lease.held()) == (False, True)
+            assert (a.lease.is_held(), b.lease.is_held()) == (False, True)
             assert it.spec["holderIdentity"] == "b"
             assert it.spec["acquireTime"] == "2026-01-31T12:02:36.000000Z"
             assert it.spec["leaseTransitions"] == 1
@@ -203,7 +203,7 @@ def test_a_second_contender_waits_as_long_as_the_first_renews() -> None:
 
             await it.passes(5 * DURATION, sleepers=2)
 
-            assert (a.lease.held(), b.lease.held()) == (True, False)
+            assert (a.lease.is_held(), b.lease.is_held()) == (True, False)
             keeping.cancel()
             acquiring.cancel()
 
@@ -222,7 +222,7 @@ def test_who_waits_asks_again_after_a_time_left_to_chance(jitter: float, pause: 
         async with arena() as it, it.contender("b", jitter=jitter) as b:
             it.pocket.store.put(THEIRS)
             acquiring = asyncio.create_task(b.lease.acquire())
-            await it.hand.asleep()
+            await it.hand.wait_for_sleepers()
 
             it.wind(pause - 0.001)
             assert it.hand.sleepers == 1
@@ -280,11 +280,11 @@ def test_a_renewal_is_seen_even_if_the_wall_clock_stood_still() -> None:
             await a.lease.acquire()
             version = it.stored["metadata"]["resourceVersion"]
             keeping = asyncio.create_task(a.lease.keep())
-            await it.hand.asleep()
+            await it.hand.wait_for_sleepers()
             a.machine.set_by -= timedelta(seconds=RETRY)
 
             it.wind(RETRY)
-            await it.hand.asleep()
+            await it.hand.wait_for_sleepers()
 
             assert it.stored["metadata"]["resourceVersion"] != version
             assert it.spec["renewTime"] == "2026-01-31T12:00:00.000001Z"
@@ -301,10 +301,10 @@ def test_a_released_lease_is_free_at_once() -> None:
         async with arena() as it, it.contender("a") as a, it.contender("b") as b:
             await a.lease.acquire()
             acquiring = asyncio.create_task(b.lease.acquire())
-            await it.hand.asleep()
+            await it.hand.wait_for_sleepers()
 
             await a.lease.release()
-            assert not a.lease.held()
+            assert not a.lease.is_held()
             assert (it.spec["holderIdentity"], it.spec["leaseDurationSeconds"]) == ("", 1)
 
             assert await it.passes_until(acquiring) == RETRY
@@ -333,7 +333,7 @@ def test_who_never_held_it_asks_nobody_to_release_it() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.release()
 
-            assert it.pocket.asked == []
+            assert it.pocket.requests == []
 
     story(told())
 
@@ -354,7 +354,7 @@ def test_a_release_that_fails_is_told_and_holds_up_nobody(fault: Fault, released
 
             await a.lease.release()
 
-            assert not a.lease.held()
+            assert not a.lease.is_held()
             assert it.spec["holderIdentity"] == ("" if released else "a")
             unreleased = "WARNING lease not released lease=kube-system/descheduler others_wait=137"
             assert (a.told[-1] == unreleased) == (not released)
@@ -367,11 +367,11 @@ def test_a_lease_can_be_acquired_again_after_it_was_lost() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.acquire()
             it.wind(DEADLINE)
-            assert not a.lease.held()
+            assert not a.lease.is_held()
 
             await a.lease.acquire()
 
-            assert a.lease.held()
+            assert a.lease.is_held()
             assert it.spec["leaseTransitions"] == 0
 
     story(told())

@@ -12,7 +12,7 @@ from resettle.kube.leader_election.election import Lease
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.log import QUIET
-from resettle.testing import Ban, Fault, HandClock, PocketServer
+from resettle.testing import DeniedPermission, Fault, ManualClock, ApiServer
 from tests.kube.leader_election.harness import (
     DEADLINE,
     LEASES,
@@ -48,7 +48,7 @@ def test_a_holder_lives_through_passing_trouble(faults: list[Fault]) -> None:
             await it.passes(3 * RETRY)
 
             assert it.pocket.faults.pending == 0
-            assert a.lease.held()
+            assert a.lease.is_held()
             assert not keeping.done()
             keeping.cancel()
 
@@ -64,7 +64,7 @@ def test_credentials_that_were_known_a_moment_ago_are_tried_again() -> None:
 
             await it.passes(2 * RETRY)
 
-            assert a.lease.held()
+            assert a.lease.is_held()
             assert it.spec["renewTime"] == "2026-01-31T12:00:52.000000Z"
             assert "does not accept the credentials" in " ".join(a.told)
             keeping.cancel()
@@ -76,7 +76,7 @@ def test_a_holder_who_may_not_renew_ends_with_an_error() -> None:
     async def told() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.acquire()
-            it.pocket.bans.append(Ban(verb="update", resource="leases"))
+            it.pocket.denied.append(DeniedPermission(verb="update", resource="leases"))
 
             with pytest.raises(Forbidden, match="may not update leases"):
                 await it.passes_until(asyncio.create_task(a.lease.keep()))
@@ -93,7 +93,7 @@ def test_a_holder_whose_answers_get_lost_finds_that_it_has_renewed() -> None:
 
             await it.passes(3 * RETRY)
 
-            assert a.lease.held()
+            assert a.lease.is_held()
             assert it.spec["renewTime"] == "2026-01-31T12:01:18.000000Z"
             assert 'reason="the answer was lost on purpose"' in " ".join(a.told)
             keeping.cancel()
@@ -109,7 +109,7 @@ def test_a_holder_gives_up_when_nothing_gets_through_until_the_deadline() -> Non
 
             assert await it.passes_until(asyncio.create_task(a.lease.keep())) == DEADLINE
 
-            assert not a.lease.held()
+            assert not a.lease.is_held()
             troubles = [line for line in a.told if "lease trouble" in line]
             assert len(troubles) == 2  # one for writing and one for reading, not one a try
             assert "answered 500" in troubles[0]
@@ -125,7 +125,7 @@ def test_a_holder_gives_up_at_once_when_another_has_the_lease() -> None:
 
             assert await it.passes_until(asyncio.create_task(a.lease.keep())) == RETRY
 
-            assert not a.lease.held()
+            assert not a.lease.is_held()
             assert a.told[-1] == (
                 'ERROR lease lost lease=kube-system/descheduler reason="them has taken it"'
             )
@@ -138,12 +138,12 @@ def test_a_holder_whose_lease_was_deleted_makes_it_anew() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.acquire()
             keeping = asyncio.create_task(a.lease.keep())
-            await it.hand.asleep()
+            await it.hand.wait_for_sleepers()
             it.pocket.store.delete("Lease", "descheduler", "kube-system")
 
             await it.passes(RETRY)
 
-            assert a.lease.held()
+            assert a.lease.is_held()
             assert it.spec["holderIdentity"] == "a"
             keeping.cancel()
 
@@ -155,14 +155,14 @@ def test_who_saw_a_lease_before_it_was_deleted_does_not_trust_the_silence() -> N
         async with arena() as it, it.contender("a") as a, it.contender("b") as b:
             await a.lease.acquire()
             acquiring = asyncio.create_task(b.lease.acquire())
-            await it.hand.asleep()
+            await it.hand.wait_for_sleepers()
             it.pocket.store.delete("Lease", "descheduler", "kube-system")
 
             await it.passes(DEADLINE - 1)
-            assert (a.lease.held(), b.lease.held()) == (True, False)
+            assert (a.lease.is_held(), b.lease.is_held()) == (True, False)
             await it.passes_until(acquiring)
 
-            assert (a.lease.held(), b.lease.held()) == (False, True)
+            assert (a.lease.is_held(), b.lease.is_held()) == (False, True)
             assert it.hand.steady() == 6 * RETRY
 
     story(told())
@@ -174,8 +174,8 @@ def test_of_two_who_make_the_lease_at_the_same_time_one_has_it() -> None:
             tasks = [asyncio.create_task(each.lease.acquire()) for each in (a, b)]
             await happens(lambda: it.hand.sleepers == 1 and any(task.done() for task in tasks))
 
-            assert sorted([a.lease.held(), b.lease.held()]) == [False, True]
-            assert it.spec["holderIdentity"] == ("a" if a.lease.held() else "b")
+            assert sorted([a.lease.is_held(), b.lease.is_held()]) == [False, True]
+            assert it.spec["holderIdentity"] == ("a" if a.lease.is_held() else "b")
             for task in tasks:
                 task.cancel()
 
@@ -195,7 +195,7 @@ def test_a_right_that_was_never_granted_is_an_error_at_once(verb: str, there: bo
         async with arena() as it, it.contender("a") as a:
             if there:
                 it.pocket.store.put(a_lease(holderIdentity=""))
-            it.pocket.bans.append(Ban(verb=verb, resource="leases"))
+            it.pocket.denied.append(DeniedPermission(verb=verb, resource="leases"))
 
             with pytest.raises(Forbidden) as met:
                 await a.lease.acquire()
@@ -204,7 +204,7 @@ def test_a_right_that_was_never_granted_is_an_error_at_once(verb: str, there: bo
             assert "in namespace kube-system" in str(met.value)
             rule = 'apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["'
             assert f'{rule}{verb}"]' in str(met.value)
-            assert not a.lease.held()
+            assert not a.lease.is_held()
 
     story(told())
 
@@ -212,22 +212,22 @@ def test_a_right_that_was_never_granted_is_an_error_at_once(verb: str, there: bo
 def test_unknown_credentials_are_an_error_at_once() -> None:
     async def told() -> None:
         async with (
-            PocketServer(token="right") as pocket,
+            ApiServer(token="right") as pocket,
             Client(Access(server=pocket.url, token="wrong")) as client,
         ):
             with pytest.raises(Unauthorized, match="does not accept the credentials"):
-                await Lease(client, SETTINGS, "a", HandClock(), QUIET).acquire()
+                await Lease(client, SETTINGS, "a", ManualClock(), QUIET).acquire()
 
     story(told())
 
 
 def test_a_namespace_that_is_not_there_is_an_error_that_names_it() -> None:
     async def told() -> None:
-        async with PocketServer() as pocket, Client(Access(server=pocket.url)) as client:
+        async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
             settings = LeaseSettings(namespace="nowhere")
 
             with pytest.raises(ClusterError, match="there is no namespace nowhere"):
-                await Lease(client, settings, "a", HandClock(), QUIET).acquire()
+                await Lease(client, settings, "a", ManualClock(), QUIET).acquire()
 
     story(told())
 
@@ -239,7 +239,7 @@ def test_who_waits_outlasts_a_server_that_cannot_be_reached() -> None:
 
             assert await it.passes_until(asyncio.create_task(a.lease.acquire())) > RETRY
 
-            assert a.lease.held()
+            assert a.lease.is_held()
             assert [line.split()[0] for line in a.told] == ["WARNING", "INFO"]
 
     story(told())

@@ -64,7 +64,7 @@ class Contest:
 
     @property
     def holders(self) -> list[str]:
-        return [each.name for each in self.contenders if each.lease.held()]
+        return [each.name for each in self.contenders if each.lease.is_held()]
 
     def look(self) -> None:
         # Time stands still but for winding, and winding only ends what is held. So whoever hold

@@ -9,7 +9,7 @@ from resettle.kube.leader_election.lease import LeaseSettings
 
 
 def test_the_defaults_are_those_of_the_field() -> None:
-    settings = LeaseSettings().checked()
+    settings = LeaseSettings().validate()
 
     assert (settings.namespace, settings.name) == ("kube-system", "descheduler")
     assert settings.duration_seconds == 137
@@ -26,7 +26,7 @@ def test_the_defaults_are_those_of_the_field() -> None:
     ],
 )
 def test_settings_that_work(given: dict[str, Any]) -> None:
-    assert LeaseSettings(**given).checked() == LeaseSettings(**given)
+    assert LeaseSettings(**given).validate() == LeaseSettings(**given)
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_settings_that_work(given: dict[str, Any]) -> None:
 )
 def test_settings_that_cannot_work_say_what_to_change(given: dict[str, Any], problem: str) -> None:
     with pytest.raises(InputError) as met:
-        LeaseSettings(**given).checked()
+        LeaseSettings(**given).validate()
 
     assert str(met.value) == f"leader election cannot work so: {problem}"
 
 
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(InputError) as met:
-        LeaseSettings(duration_seconds=-1, renew_deadline_seconds=0, name="").checked()
+        LeaseSettings(duration_seconds=-1, renew_deadline_seconds=0, name="").validate()
 
     told = str(met.value).split("; --")
     assert [problem.split()[0].removeprefix("leader-elect-") for problem in told[1:]] == [

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from resettle.kube.leader_election.lease import Record, first_lease, read_record, written
+from resettle.kube.leader_election.lease import LeaseRecord, new_lease, read_record, format_micro_time
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
-def record(spec: Any) -> Record:
-    return Record({"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": spec})
+def record(spec: Any) -> LeaseRecord:
+    return LeaseRecord({"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": spec})
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_what_a_lease_says_however_garbled(
 
 
 def test_a_promise_to_others_is_rounded_up() -> None:
-    assert first_lease("ns", "n", "me", 15.2, NOON)["spec"]["leaseDurationSeconds"] == 16
+    assert new_lease("ns", "n", "me", 15.2, NOON)["spec"]["leaseDurationSeconds"] == 16
 
 
 def test_times_are_written_in_utc_to_the_microsecond() -> None:
     paris = datetime(2026, 1, 31, 13, 0, 0, 5, timezone(timedelta(hours=1)))
 
-    assert written(paris) == "2026-01-31T12:00:00.000005Z"
+    assert format_micro_time(paris) == "2026-01-31T12:00:00.000005Z"
 
 
 def test_what_others_wrote_comes_back_with_ours() -> None:
@@ -79,7 +79,7 @@ def test_what_others_wrote_comes_back_with_ours() -> None:
     lease = read_record(body.encode())
 
     assert lease is not None
-    taken = lease.held_by("me", 137, NOON)
+    taken = lease.with_holder("me", 137, NOON)
     assert taken["metadata"] == {"resourceVersion": "7", "labels": {"a": "b"}}
     assert taken["spec"]["strategy"] == "OldestEmulationVersion"
     assert taken["spec"]["holderIdentity"] == "me"

@@ -17,7 +17,7 @@ from resettle.errors import AnswerLost, ClusterUnreachable, NotNow
 from resettle.kube.auth.access import Access, TokenFile
 from resettle.kube.transport.client import Answer, Client
 from resettle.kube.transport.pacing import RateLimiter
-from resettle.testing import Fault, HandClock, PocketServer, namespace
+from resettle.testing import Fault, ManualClock, ApiServer, namespace
 from tests.kube.fakes import Listener, at_work
 from tests.kube.leader_election.harness import story
 
@@ -30,12 +30,12 @@ def steady() -> float:
     return 0.0
 
 
-async def served(clock: HandClock, waiting: Coroutine[Any, Any, Answer], pauses: int) -> Answer:
+async def served(clock: ManualClock, waiting: Coroutine[Any, Any, Answer], pauses: int) -> Answer:
     """The answer, after winding the clock for as many pauses."""
     task = asyncio.create_task(waiting)
     for _ in range(pauses):
-        await clock.asleep()
-        clock.wind(timedelta(seconds=2))
+        await clock.wait_for_sleepers()
+        clock.advance(timedelta(seconds=2))
     return await task
 
 
@@ -48,36 +48,36 @@ async def served(clock: HandClock, waiting: Coroutine[Any, Any, Answer], pauses:
 )
 def test_an_overloaded_server_is_asked_again_when_it_says(method: str, body: bytes | None) -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         async with (
-            PocketServer(faults=[Fault(status=429, retry_after_seconds=2, times=2)]) as pocket,
+            ApiServer(faults=[Fault(status=429, retry_after_seconds=2, times=2)]) as pocket,
             Client(Access(server=pocket.url), clock=clock, jitter=steady) as client,
         ):
             answer = await served(clock, client.send(method, NODES, body), pauses=2)
 
             assert answer.status != 429
-            assert len(pocket.asked) == 3
+            assert len(pocket.requests) == 3
 
     story(told())
 
 
 def test_patience_ends_and_the_last_answer_comes_back() -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         async with (
-            PocketServer(faults=[Fault(status=429, retry_after_seconds=2, times=99)]) as pocket,
+            ApiServer(faults=[Fault(status=429, retry_after_seconds=2, times=99)]) as pocket,
             Client(Access(server=pocket.url), clock=clock, jitter=steady) as client,
         ):
             answer = await served(clock, client.send("GET", NODES, patience=5), pauses=2)
 
-            assert (answer.status, len(pocket.asked)) == (429, 3)
+            assert (answer.status, len(pocket.requests)) == (429, 3)
 
     story(told())
 
 
 def test_every_try_takes_its_turn_and_asks_first_whether_it_may_go_out() -> None:
     async def told() -> None:
-        clock, calls = HandClock(), 0
+        clock, calls = ManualClock(), 0
 
         def before() -> None:
             nonlocal calls
@@ -86,51 +86,51 @@ def test_every_try_takes_its_turn_and_asks_first_whether_it_may_go_out() -> None
                 raise NotNow("asked to stop")
 
         async with (
-            PocketServer(faults=[Fault(status=429, retry_after_seconds=2, times=99)]) as pocket,
+            ApiServer(faults=[Fault(status=429, retry_after_seconds=2, times=99)]) as pocket,
             Client(Access(server=pocket.url), clock=clock, jitter=steady) as client,
         ):
             with pytest.raises(NotNow):
                 await served(clock, client.send("POST", NODES, b"{}", before=before), pauses=1)
 
-            assert len(pocket.asked) == 1
+            assert len(pocket.requests) == 1
 
     story(told())
 
 
 def test_requests_are_paced() -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         async with (
-            PocketServer() as pocket,
+            ApiServer() as pocket,
             Client(
                 Access(server=pocket.url), RateLimiter(1, 2, clock), clock, jitter=steady
             ) as client,
         ):
             tasks = [asyncio.create_task(client.send("GET", NODES)) for _ in range(3)]
             await asyncio.gather(*tasks[:2])
-            await clock.asleep()
-            assert len(pocket.asked) == 2
-            clock.wind(timedelta(seconds=1))
+            await clock.wait_for_sleepers()
+            assert len(pocket.requests) == 2
+            clock.advance(timedelta(seconds=1))
 
-            assert (await tasks[2]).fine
+            assert (await tasks[2]).is_success
 
     story(told())
 
 
 def test_a_server_that_restarts_is_found_again_by_a_read() -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         with socket.create_server(("127.0.0.1", 0)) as once:
             port = once.getsockname()[1]
         async with Client(
             Access(server=f"http://127.0.0.1:{port}"), clock=clock, jitter=steady
         ) as client:
             task = asyncio.create_task(client.send("GET", NODES))
-            await clock.asleep()
+            await clock.wait_for_sleepers()
             with at_work(Listener(port)):
-                clock.wind(timedelta(seconds=1))
+                clock.advance(timedelta(seconds=1))
 
-                assert (await task).fine
+                assert (await task).is_success
 
     story(told())
 
@@ -166,22 +166,22 @@ def test_an_answer_that_never_comes_is_lost_and_not_asked_for_again(
 ) -> None:
     async def told() -> None:
         async with (
-            PocketServer(faults=[fault]) as pocket,
+            ApiServer(faults=[fault]) as pocket,
             Client(Access(server=pocket.url)) as client,
         ):
             with pytest.raises(AnswerLost, match=r"gave no answer: "):
                 await client.send("POST", NODES, b"{}", within=within)
-            assert len(pocket.asked) == 1
+            assert len(pocket.requests) == 1
 
     story(told())
 
 
 def test_connections_are_kept_open() -> None:
     async def told() -> None:
-        async with PocketServer() as pocket, Client(Access(server=pocket.url)) as client:
+        async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
             for _ in range(3):
-                assert (await client.send("GET", NODES)).fine
-            assert len({asked.client for asked in pocket.asked}) == 1
+                assert (await client.send("GET", NODES)).is_success
+            assert len({asked.client for asked in pocket.requests}) == 1
 
     story(told())
 
@@ -203,15 +203,15 @@ def test_a_token_that_is_turned_down_is_read_again(
     async def told() -> None:
         file = tmp_path / "token"
         file.write_text("old")
-        access_by = TokenFile(file.read_text, HandClock())
+        access_by = TokenFile(file.read_text, ManualClock())
         file.write_text(rotated)
-        async with PocketServer(token="new") as pocket:
+        async with ApiServer(token="new") as pocket:
             access = Access(server=pocket.url, credentials=access_by)
             async with Client(access) as client:
                 answer = await client.send("GET", NODES)
 
             assert answer.status == status
-            assert [asked.token for asked in pocket.asked] == shown
+            assert [asked.token for asked in pocket.requests] == shown
 
     story(told())
 
@@ -220,9 +220,9 @@ def test_a_watch_signs_in_anew_too(tmp_path: Path) -> None:
     async def told() -> None:
         file = tmp_path / "token"
         file.write_text("old")
-        rotating = TokenFile(file.read_text, HandClock())
+        rotating = TokenFile(file.read_text, ManualClock())
         file.write_text("new")
-        async with PocketServer([namespace("team")], token="new") as pocket:
+        async with ApiServer([namespace("team")], token="new") as pocket:
             access = Access(server=pocket.url, credentials=rotating)
             async with Client(access) as client:
                 path = "/api/v1/namespaces"
@@ -232,7 +232,7 @@ def test_a_watch_signs_in_anew_too(tmp_path: Path) -> None:
                 assert b'"ADDED"' in first
                 async for _ in lines:
                     pass
-            assert [asked.token for asked in pocket.asked] == ["old", "new"]
+            assert [asked.token for asked in pocket.requests] == ["old", "new"]
 
     story(told())
 
@@ -240,7 +240,7 @@ def test_a_watch_signs_in_anew_too(tmp_path: Path) -> None:
 def test_a_watch_that_is_refused_gives_the_refusal() -> None:
     async def told() -> None:
         async with (
-            PocketServer(faults=[Fault(status=410)]) as pocket,
+            ApiServer(faults=[Fault(status=410)]) as pocket,
             Client(Access(server=pocket.url)) as client,
         ):
             heard = [it async for it in client.watch(NODES, {"watch": "1"}, quiet_for=5)]
@@ -252,7 +252,7 @@ def test_a_watch_that_is_refused_gives_the_refusal() -> None:
 
 def test_a_watch_that_falls_silent_is_an_error() -> None:
     async def told() -> None:
-        async with PocketServer() as pocket, Client(Access(server=pocket.url)) as client:
+        async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
             with pytest.raises(ClusterUnreachable, match="ended a watch: "):
                 async for _ in client.watch(NODES, {"watch": "1"}, quiet_for=0.1):
                     pass
@@ -274,7 +274,7 @@ def test_a_redirect_is_an_answer_and_no_invitation() -> None:
 
 def test_a_server_that_speaks_no_tls_cannot_be_reached_by_it() -> None:
     async def told() -> None:
-        async with PocketServer() as pocket:
+        async with ApiServer() as pocket:
             trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             access = Access(server=pocket.url.replace("http", "https"), trust=trust)
             async with Client(access) as client:
@@ -296,7 +296,7 @@ def leases(count: int) -> list[tuple[str, bytes]]:
 
 def test_posts_go_out_over_one_connection_and_come_back_in_order() -> None:
     async def told() -> None:
-        async with PocketServer() as pocket, Client(Access(server=pocket.url)) as client:
+        async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
             answers = await client.post_all(leases(40))
             again = await client.post_all(leases(3))
 
@@ -305,7 +305,7 @@ def test_posts_go_out_over_one_connection_and_come_back_in_order() -> None:
                 f"l{i:02}" for i in range(40)
             ]
             assert [it.status for it in again] == [409] * 3
-            assert len({it.client for it in pocket.asked}) == 1
+            assert len({it.client for it in pocket.requests}) == 1
 
     story(told())
 
@@ -314,7 +314,7 @@ def test_posts_whose_connection_breaks_are_lost() -> None:
     async def told() -> None:
         fault = Fault(verbs=("create",), hang_up=True)
         async with (
-            PocketServer(faults=[fault]) as pocket,
+            ApiServer(faults=[fault]) as pocket,
             Client(Access(server=pocket.url)) as client,
         ):
             with pytest.raises(AnswerLost):
@@ -327,9 +327,9 @@ def test_posts_whose_connection_breaks_are_lost() -> None:
 
 def test_posts_take_a_turn_each() -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         async with (
-            PocketServer() as pocket,
+            ApiServer() as pocket,
             Client(Access(server=pocket.url), RateLimiter(1, 5, clock), clock) as client,
         ):
             assert client.at_once() == 5

@@ -15,7 +15,7 @@ from resettle.errors import AnswerLost, NotNow
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.kube.transport.connection import AsyncConnection, WriteBatch
-from resettle.testing import PocketServer
+from resettle.testing import ApiServer
 from tests.kube.auth.fakes import Authority
 from tests.kube.leader_election.harness import story
 
@@ -43,10 +43,10 @@ class ObservedBatch(WriteBatch):
 
 
 @asynccontextmanager
-async def asking(batch: WriteBatch) -> AsyncIterator[tuple[PocketServer, Client]]:
+async def asking(batch: WriteBatch) -> AsyncIterator[tuple[ApiServer, Client]]:
     """A client with a connection that was used before."""
-    async with PocketServer() as pocket, Client(Access(server=pocket.url)) as client:
-        assert (await client.send("GET", NODES)).fine
+    async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
+        assert (await client.send("GET", NODES)).is_success
         client._batch = batch
         yield pocket, client
 
@@ -71,7 +71,7 @@ def test_what_may_no_longer_go_out_when_its_turn_comes_stays() -> None:
             with pytest.raises(NotNow):
                 await task
 
-            assert [asked.verb for asked in pocket.asked] == ["list"]
+            assert [asked.verb for asked in pocket.requests] == ["list"]
 
     story(told())
 
@@ -84,10 +84,10 @@ def test_what_nobody_waits_for_any_more_is_not_sent() -> None:
             await until_asked(batch)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            assert (await client.send("GET", NODES)).fine
+            assert (await client.send("GET", NODES)).is_success
 
             assert task.cancelled()
-            assert [asked.verb for asked in pocket.asked] == ["list", "list"]
+            assert [asked.verb for asked in pocket.requests] == ["list", "list"]
 
     story(told())
 
@@ -98,8 +98,8 @@ def test_what_was_not_sent_when_its_connection_ended_goes_over_another() -> None
         async with asking(batch) as (pocket, client):
             answer = await client.send("POST", NODES, b'{"metadata":{"name":"n1"}}')
 
-            assert answer.fine
-            assert [asked.verb for asked in pocket.asked] == ["list", "create"]
+            assert answer.is_success
+            assert [asked.verb for asked in pocket.requests] == ["list", "create"]
             assert len(set(batch.added_to)) == 2
 
     story(told())
@@ -123,7 +123,7 @@ def test_requests_of_one_turn_go_out_together_each_asked_whether_it_may() -> Non
             await asyncio.gather(*tasks)
 
             assert steps == ["3 are asked for", "sends n1", "sends n2", "sends n3"]
-            assert [asked.verb for asked in pocket.asked].count("create") == 3
+            assert [asked.verb for asked in pocket.requests].count("create") == 3
 
     story(told())
 
@@ -144,7 +144,7 @@ def test_a_response_that_comes_before_the_request_is_sent_is_not_taken_for_its_o
             answer = await client.send("POST", NODES, b'{"metadata":{"name":"n1"}}')
 
             assert answer.status == 201
-            assert [asked.verb for asked in pocket.asked] == ["list", "create"]
+            assert [asked.verb for asked in pocket.requests] == ["list", "create"]
             assert len(set(batch.added_to)) == 2
 
     story(run())

@@ -10,7 +10,7 @@ import pytest
 from resettle.errors import ClusterUnreachable
 from resettle.kube.status import Answer
 from resettle.kube.transport.pacing import TRIES, RateLimiter, pause_before_retry
-from resettle.testing import HandClock
+from resettle.testing import ManualClock
 from tests.kube.leader_election.harness import story
 from tests.kube.test_status import BUDGET, EVACUATION, answer
 
@@ -18,7 +18,7 @@ from tests.kube.test_status import BUDGET, EVACUATION, answer
 class Queue:
     """Callers that wait for their turns, and the seconds at which they got them."""
 
-    def __init__(self, limiter: RateLimiter, clock: HandClock) -> None:
+    def __init__(self, limiter: RateLimiter, clock: ManualClock) -> None:
         self._limiter, self._clock = limiter, clock
         self.served: list[tuple[str, float]] = []
 
@@ -34,11 +34,11 @@ class Queue:
         return [at for _, at in self.served]
 
 
-async def passes(clock: HandClock, seconds: float) -> None:
+async def passes(clock: ManualClock, seconds: float) -> None:
     """Lets time pass in small steps, so that everybody wakes as soon as it is due."""
     for _ in range(round(seconds * 20)):
         await asyncio.sleep(0)
-        clock.wind(timedelta(milliseconds=50))
+        clock.advance(timedelta(milliseconds=50))
         for _ in range(3):
             await asyncio.sleep(0)
 
@@ -55,7 +55,7 @@ def test_turns_come_as_fast_as_agreed_and_in_order(
     qps: float, burst: int, times: list[float]
 ) -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         queue = Queue(RateLimiter(qps, burst, clock), clock)
         names = "abcdef"
         waiting = [queue.joins(name) for name in names]
@@ -70,7 +70,7 @@ def test_turns_come_as_fast_as_agreed_and_in_order(
 
 def test_zero_stands_for_what_kubernetes_clients_do() -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         queue = Queue(RateLimiter(0, 0, clock), clock)
         waiting = [queue.joins(str(n)) for n in range(12)]
         await passes(clock, 1)
@@ -83,10 +83,10 @@ def test_zero_stands_for_what_kubernetes_clients_do() -> None:
 
 def test_a_rest_fills_the_bucket_and_never_more() -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         queue = Queue(RateLimiter(2, 2, clock), clock)
         await asyncio.gather(queue.joins("a"), queue.joins("b"))
-        clock.wind(timedelta(hours=1))
+        clock.advance(timedelta(hours=1))
         waiting = [queue.joins(name) for name in "cde"]
         await passes(clock, 1)
 
@@ -98,11 +98,11 @@ def test_a_rest_fills_the_bucket_and_never_more() -> None:
 
 def test_who_leaves_the_queue_leaves_its_turn_to_others() -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         queue = Queue(RateLimiter(1, 1, clock), clock)
         await queue.joins("first")
         leaving = queue.joins("leaving")
-        await clock.asleep(1)
+        await clock.wait_for_sleepers(1)
         leaving.cancel()
         await asyncio.gather(leaving, return_exceptions=True)
         staying = queue.joins("staying")
@@ -118,7 +118,7 @@ def test_who_leaves_the_queue_leaves_its_turn_to_others() -> None:
 
 OVERLOAD = answer(429, retryAfterSeconds=2)
 STARTING = answer(503, retry_after=3.0)
-NOBODY = ClusterUnreachable("nobody", nobody_there=True)
+NOBODY = ClusterUnreachable("nobody", connection_refused=True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from resettle.model.kinds import KINDS
-from resettle.testing import Fault, PocketServer
+from resettle.testing import Fault, ApiServer
 
 PATIENCE_SECONDS = 10
 _ALWAYS = 1000
@@ -24,14 +24,14 @@ def struck(kind: str, *, page: int = 1, **fault: Any) -> list[Fault]:
     return [*before, Fault(path=KINDS[kind].path, **fault)]
 
 
-def paths_of(pocket: PocketServer) -> list[str]:
+def paths_of(pocket: ApiServer) -> list[str]:
     """The paths asked for, in order, without what follows the question mark."""
-    return [asked.path for asked in pocket.asked]
+    return [asked.path for asked in pocket.requests]
 
 
-def continued(pocket: PocketServer) -> bool:
+def continued(pocket: ApiServer) -> bool:
     """Whether the page after the first is asked for, before patience ends."""
-    return any("continue" in asked.query for _ in _glances() for asked in pocket.asked)
+    return any("continue" in asked.query for _ in _glances() for asked in pocket.requests)
 
 
 def _glances() -> Iterator[None]:

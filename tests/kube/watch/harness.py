@@ -19,7 +19,7 @@ from resettle.log import QUIET, Log
 from resettle.model import Snapshot
 from resettle.model.kinds import KINDS
 from resettle.model.pod import CONDITIONS
-from resettle.testing import NOW, PocketServer
+from resettle.testing import NOW, ApiServer
 from tests.model.test_changes import shape
 
 PATIENCE_SECONDS = 20
@@ -56,7 +56,7 @@ def widget(name: str, size: int, namespace: str = "default") -> dict[str, Any]:
 
 @asynccontextmanager
 async def watched(
-    pocket: PocketServer,
+    pocket: ApiServer,
     kinds: Iterable[str] = (),
     own_kinds: Iterable[Kind] = (),
     *,
@@ -71,11 +71,11 @@ async def watched(
         clock = clock or Hurried()
         cache = Cache(access, client, kinds, own_kinds, clock, log, watch_seconds=watch_seconds)
         if heard is not None:
-            cache.listen(heard)
+            cache.add_listener(heard)
         running = asyncio.create_task(cache.run())
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await cache.synced()
+                await cache.wait_for_sync()
             yield cache
         finally:
             running.cancel()
@@ -90,12 +90,12 @@ async def until(so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def watching(pocket: PocketServer, cache: Cache) -> None:
+async def watching(pocket: ApiServer, cache: Cache) -> None:
     """Returns once a watch of every kind is open."""
     await until(lambda: pocket.watches == len(cache.versions))
 
 
-async def caught_up(pocket: PocketServer, cache: Cache) -> None:
+async def caught_up(pocket: ApiServer, cache: Cache) -> None:
     """Returns once the cache has heard of all that has happened so far."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while set(cache.versions.values()) != {str(pocket.store.version)}:
@@ -104,7 +104,7 @@ async def caught_up(pocket: PocketServer, cache: Cache) -> None:
 
 
 async def fresh(
-    pocket: PocketServer, kinds: frozenset[str], own_kinds: Iterable[Kind] = ()
+    pocket: ApiServer, kinds: frozenset[str], own_kinds: Iterable[Kind] = ()
 ) -> Snapshot:
     """The same objects, listed anew and decoded by nobody's help."""
     access = Access(server=pocket.url)
@@ -117,7 +117,7 @@ def everything(snapshot: Snapshot) -> dict[str, Any]:
     return {
         **shape(snapshot),
         "every pod": {pod.key: spelled(pod) for pod in snapshot.pods},
-        "every node": [spelled(node) for node in snapshot.fleet],
+        "every node": [spelled(node) for node in snapshot.node_index],
         "every other thing": spelled(
             (
                 snapshot.namespaces,

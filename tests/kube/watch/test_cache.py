@@ -19,8 +19,8 @@ from resettle.model.pod import CONDITIONS
 from resettle.testing import (
     NOW,
     Fault,
-    HandClock,
-    PocketServer,
+    ManualClock,
+    ApiServer,
     budget,
     definition,
     node,
@@ -84,9 +84,9 @@ def test_only_what_is_read_is_listed_and_watched(kinds: tuple[str, ...], paths: 
             definition("Widget", group="example.com"),
             budget("b", allowed=1, labels={}),
         ]
-        async with PocketServer(world) as pocket, watched(pocket, kinds, [WIDGET]) as cache:
+        async with ApiServer(world) as pocket, watched(pocket, kinds, [WIDGET]) as cache:
             await watching(pocket, cache)
-            asked = sorted((it.verb, it.path) for it in pocket.asked)
+            asked = sorted((it.verb, it.path) for it in pocket.requests)
 
         assert asked == sorted((verb, path) for verb in ("list", "watch") for path in paths)
 
@@ -95,11 +95,11 @@ def test_only_what_is_read_is_listed_and_watched(kinds: tuple[str, ...], paths: 
 
 def test_a_long_list_comes_in_pages_and_is_watched_from_the_version_of_the_first() -> None:
     async def story() -> None:
-        async with PocketServer(named(*(f"p{i}" for i in range(1200)))) as pocket:
+        async with ApiServer(named(*(f"p{i}" for i in range(1200)))) as pocket:
             begins = str(pocket.store.version)
             async with watched(pocket) as cache:
                 await watching(pocket, cache)
-                asked = [it for it in pocket.asked if it.path == PODS]
+                asked = [it for it in pocket.requests if it.path == PODS]
 
                 assert [it.verb for it in asked] == ["list", "list", "list", "watch"]
                 assert [it.query["limit"] for it in asked[:3]] == ["500"] * 3
@@ -149,7 +149,7 @@ def test_a_first_list_that_fails_for_good_ends_the_wait(
     faults: list[Fault], error: type[Exception]
 ) -> None:
     async def story() -> None:
-        async with PocketServer(WORLD, faults=faults) as pocket:
+        async with ApiServer(WORLD, faults=faults) as pocket:
             with pytest.raises(error):
                 async with watched(pocket):
                     pass
@@ -161,7 +161,7 @@ def test_a_pod_that_cannot_be_read_is_named() -> None:
     odd = pod("odd", cpu="much")
 
     async def story() -> None:
-        async with PocketServer([odd]) as pocket:
+        async with ApiServer([odd]) as pocket:
             with pytest.raises(InputError, match=r"default/odd, one of the pods: cpu: `much`"):
                 async with watched(pocket):
                     pass
@@ -180,24 +180,24 @@ def test_a_pod_that_cannot_be_read_is_named() -> None:
 )
 def test_a_first_list_gets_over_what_passes(fault: Fault) -> None:
     async def story() -> None:
-        async with PocketServer(WORLD, faults=[fault]) as pocket, watched(pocket) as cache:
-            assert [it.name for it in cache.snapshot(NOW).fleet] == ["n1"]
+        async with ApiServer(WORLD, faults=[fault]) as pocket, watched(pocket) as cache:
+            assert [it.name for it in cache.snapshot(NOW).node_index] == ["n1"]
 
     run(story())
 
 
 def test_who_waits_for_a_cache_that_is_stopped_is_told() -> None:
     async def story() -> None:
-        async with PocketServer(faults=[Fault(path=PODS, delay_seconds=9)]) as pocket:
+        async with ApiServer(faults=[Fault(path=PODS, delay_seconds=9)]) as pocket:
             access = Access(server=pocket.url)
             async with Client(access) as client:
                 cache = Cache(access, client, ())
                 running = asyncio.create_task(cache.run())
-                await until(lambda: any(it.path == PODS for it in pocket.asked))
+                await until(lambda: any(it.path == PODS for it in pocket.requests))
                 running.cancel()
                 with pytest.raises(ClusterError, match="never listed as a whole"):
                     async with asyncio.timeout(PATIENCE_SECONDS):
-                        await cache.synced()
+                        await cache.wait_for_sync()
 
     run(story())
 
@@ -207,7 +207,7 @@ def test_who_waits_for_a_cache_that_is_stopped_is_told() -> None:
 
 def test_a_pod_is_as_of_the_last_event_and_a_snapshot_stays_as_it_was() -> None:
     async def story() -> None:
-        async with PocketServer(WORLD) as pocket, watched(pocket) as cache:
+        async with ApiServer(WORLD) as pocket, watched(pocket) as cache:
             before = cache.snapshot(NOW)
             pocket.store.delete("Pod", "a")
             pocket.store.merge("Pod", "b", {"metadata": {"labels": {"app": "web"}}})
@@ -222,14 +222,14 @@ def test_a_pod_is_as_of_the_last_event_and_a_snapshot_stays_as_it_was() -> None:
             assert sorted(it.key for it in before.pods) == ["default/a", "default/b"]
             after = cache.snapshot(NOW)
             assert sorted(it.key for it in after.pods) == ["default/b", "shop/a"]
-            assert after.fleet is before.fleet, "what did not change is shared"
+            assert after.node_index is before.node_index, "what did not change is shared"
 
     run(story())
 
 
 def test_a_snapshot_carries_what_is_remembered_and_who_is_moving() -> None:
     async def story() -> None:
-        async with PocketServer(WORLD) as pocket, watched(pocket) as cache:
+        async with ApiServer(WORLD) as pocket, watched(pocket) as cache:
             first = cache.snapshot(NOW, history={("p", "q"): 7}, moving=["u"])
             later = cache.snapshot(NOW + timedelta(hours=1))
 
@@ -245,7 +245,7 @@ def test_objects_of_a_plugins_own_kind_come_go_and_change() -> None:
 
     async def story() -> None:
         async with (
-            PocketServer(world) as pocket,
+            ApiServer(world) as pocket,
             watched(pocket, ["Widget"], [WIDGET]) as cache,
         ):
             sizes = [[it.size for it in cache.snapshot(NOW).others["Widget"]]]
@@ -265,7 +265,7 @@ def test_a_heartbeat_is_no_news() -> None:
     heard: list[Told] = []
 
     async def story() -> None:
-        async with PocketServer(WORLD) as pocket, watched(pocket, heard=told(heard)) as cache:
+        async with ApiServer(WORLD) as pocket, watched(pocket, heard=told(heard)) as cache:
             before = cache.snapshot(NOW)
             heard.clear()
             for name, kind in (("n1", "Node"), ("a", "Pod")):
@@ -273,7 +273,7 @@ def test_a_heartbeat_is_no_news() -> None:
             await caught_up(pocket, cache)
             after = cache.snapshot(NOW)
 
-            assert (after.fleet, after.population) == (before.fleet, before.population)
+            assert (after.node_index, after.pod_index) == (before.node_index, before.pod_index)
             assert heard == []
 
     run(story())
@@ -284,7 +284,7 @@ def test_listeners_hear_the_first_list_and_every_change() -> None:
 
     async def story() -> None:
         async with (
-            PocketServer(named("a", "b")) as pocket,
+            ApiServer(named("a", "b")) as pocket,
             watched(pocket, heard=told(heard)) as cache,
         ):
             await watching(pocket, cache)
@@ -301,7 +301,7 @@ def test_listeners_hear_the_first_list_and_every_change() -> None:
 @pytest.mark.parametrize("kinds", [(), (CONDITIONS,)], ids=["nobody", "somebody"])
 def test_conditions_are_kept_if_somebody_reads_them(kinds: tuple[str, ...]) -> None:
     async def story() -> None:
-        async with PocketServer(WORLD) as pocket, watched(pocket, kinds) as cache:
+        async with ApiServer(WORLD) as pocket, watched(pocket, kinds) as cache:
             pocket.store.put(pod("c"))
             await until(lambda: cache.pod("default", "c") is not None)
 
@@ -314,18 +314,18 @@ def test_conditions_are_kept_if_somebody_reads_them(kinds: tuple[str, ...]) -> N
 
 def test_what_is_known_is_older_than_it_may_be_until_every_kind_is_heard_again() -> None:
     async def story() -> None:
-        clock = HandClock()
-        async with PocketServer(WORLD) as pocket, watched(pocket, clock=clock) as cache:
+        clock = ManualClock()
+        async with ApiServer(WORLD) as pocket, watched(pocket, clock=clock) as cache:
             await watching(pocket, cache)
-            assert not cache.older_than(30)
-            clock.wind(timedelta(seconds=40))
-            assert cache.older_than(30)
-            assert not cache.older_than(40)
+            assert not cache.is_older_than(30)
+            clock.advance(timedelta(seconds=40))
+            assert cache.is_older_than(30)
+            assert not cache.is_older_than(40)
             pocket.store.put(pod("c"))
             await until(lambda: cache.ages()["Pod"] == 0)
-            assert cache.older_than(30), "nothing was heard of nodes"
+            assert cache.is_older_than(30), "nothing was heard of nodes"
             pocket.store.bookmark()
-            await until(lambda: not cache.older_than(30))
+            await until(lambda: not cache.is_older_than(30))
 
     run(story())
 
@@ -335,7 +335,7 @@ def test_what_is_known_is_older_than_it_may_be_until_every_kind_is_heard_again()
 
 def test_bookmarks_advance_the_version_without_an_event() -> None:
     async def story() -> None:
-        async with PocketServer(WORLD) as pocket, watched(pocket) as cache:
+        async with ApiServer(WORLD) as pocket, watched(pocket) as cache:
             await watching(pocket, cache)
             before = cache.versions
             pocket.store.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
@@ -349,11 +349,11 @@ def test_bookmarks_advance_the_version_without_an_event() -> None:
 
 def test_age_grows_while_the_server_is_silent_and_ends_with_a_word_of_every_kind() -> None:
     async def story() -> None:
-        clock = HandClock()
-        async with PocketServer(WORLD) as pocket, watched(pocket, clock=clock) as cache:
+        clock = ManualClock()
+        async with ApiServer(WORLD) as pocket, watched(pocket, clock=clock) as cache:
             await watching(pocket, cache)
             assert cache.age() == 0
-            clock.wind(timedelta(seconds=40))
+            clock.advance(timedelta(seconds=40))
             assert cache.age() == 40
             pocket.store.put(pod("c"))
             await until(lambda: cache.ages()["Pod"] == 0)
@@ -372,13 +372,13 @@ def test_age_is_infinite_before_the_first_list() -> None:
 
 def test_a_watch_that_ends_in_order_is_taken_up_where_it_was() -> None:
     async def story() -> None:
-        async with PocketServer(WORLD) as pocket, watched(pocket, watch_seconds=1) as cache:
-            await until(lambda: [it.verb for it in pocket.asked].count("watch") >= 4)
+        async with ApiServer(WORLD) as pocket, watched(pocket, watch_seconds=1) as cache:
+            await until(lambda: [it.verb for it in pocket.requests].count("watch") >= 4)
             pocket.store.put(pod("c"))
             await caught_up(pocket, cache)
 
             assert cache.pod("default", "c") is not None
-            assert [it.verb for it in pocket.asked].count("list") == 2, "one for each kind"
+            assert [it.verb for it in pocket.requests].count("list") == 2, "one for each kind"
 
     run(story())
 
@@ -394,7 +394,7 @@ def test_every_kind_is_held_as_a_fresh_list_has_it() -> None:
             definition("Widget", group="example.com"),
         ]
         kinds = EVERYTHING | {"Widget"}
-        async with PocketServer(world) as pocket, watched(pocket, kinds, [WIDGET]) as cache:
+        async with ApiServer(world) as pocket, watched(pocket, kinds, [WIDGET]) as cache:
             pocket.store.put(widget("w", 3))
             await caught_up(pocket, cache)
 

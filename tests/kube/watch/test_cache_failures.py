@@ -10,7 +10,7 @@ import pytest
 
 from resettle.kube.watch.cache import Cache
 from resettle.log import Log
-from resettle.testing import NOW, Fault, HandClock, PocketServer, node, pod
+from resettle.testing import NOW, Fault, ManualClock, ApiServer, node, pod
 from tests.kube.watch.harness import Hurried, caught_up, everything, fresh, until, watched, watching
 from tests.kube.watch.test_cache import PODS, WORLD, Told, named, run, told
 
@@ -26,9 +26,9 @@ class Noting(Hurried):
         await super().sleep(seconds)
 
 
-def lists(pocket: PocketServer) -> int:
+def lists(pocket: ApiServer) -> int:
     """How often pods were listed."""
-    return sum(it.verb == "list" and it.path == PODS for it in pocket.asked)
+    return sum(it.verb == "list" and it.path == PODS for it in pocket.requests)
 
 
 def on_pods(**what: object) -> Fault:
@@ -36,7 +36,7 @@ def on_pods(**what: object) -> Fault:
     return Fault(verbs=("watch",), path=PODS, **what)  # type: ignore[arg-type]
 
 
-async def forgotten(pocket: PocketServer, cache: Cache, change: Callable[[], object]) -> None:
+async def forgotten(pocket: ApiServer, cache: Cache, change: Callable[[], object]) -> None:
     """Makes a change that no watch can tell of: a list alone can."""
     await watching(pocket, cache)
     # No watch comes back before the past is gone.
@@ -68,7 +68,7 @@ def test_a_watch_goes_on_from_the_last_version_and_nothing_is_listed_again(fault
 
     async def story() -> None:
         async with (
-            PocketServer(named("a"), faults=[fault]) as pocket,
+            ApiServer(named("a"), faults=[fault]) as pocket,
             watched(pocket, heard=told(heard)) as cache,
         ):
             for one in named("b", "c", "d"):
@@ -89,7 +89,7 @@ def test_pauses_grow_up_to_half_a_minute_and_begin_anew_once_something_is_heard(
 
     async def story() -> None:
         async with (
-            PocketServer(WORLD, faults=[on_pods(status=429, times=11)]) as pocket,
+            ApiServer(WORLD, faults=[on_pods(status=429, times=11)]) as pocket,
             watched(pocket, clock=clock) as cache,
         ):
             await until(lambda: len(clock.pauses) == 11)
@@ -112,7 +112,7 @@ def test_a_server_that_names_a_time_is_given_that_time() -> None:
     async def story() -> None:
         fault = on_pods(status=503, retry_after_seconds=7)
         async with (
-            PocketServer(WORLD, faults=[fault]) as pocket,
+            ApiServer(WORLD, faults=[fault]) as pocket,
             watched(pocket, clock=clock) as cache,
         ):
             await watching(pocket, cache)
@@ -129,7 +129,7 @@ def test_a_list_after_a_forgotten_past_tells_exactly_the_differences() -> None:
 
     async def story() -> None:
         async with (
-            PocketServer(named("stays", "goes", "changes", "replaced")) as pocket,
+            ApiServer(named("stays", "goes", "changes", "replaced")) as pocket,
             watched(pocket, heard=told(heard)) as cache,
         ):
             before = cache.snapshot(NOW)
@@ -162,7 +162,7 @@ def test_a_list_after_a_forgotten_past_tells_exactly_the_differences() -> None:
 
 def test_what_went_before_a_list_stays_gone_after_it() -> None:
     async def story() -> None:
-        async with PocketServer(named("a")) as pocket, watched(pocket) as cache:
+        async with ApiServer(named("a")) as pocket, watched(pocket) as cache:
             cache.snapshot(NOW)
             await watching(pocket, cache)
             pocket.store.delete("Pod", "a")
@@ -211,7 +211,7 @@ def test_a_word_that_leads_nowhere_leads_to_a_list(line: str, reason: str) -> No
     lines: list[str] = []
 
     async def story() -> None:
-        async with PocketServer(WORLD) as pocket, watched(pocket, log=Log.to(lines)) as cache:
+        async with ApiServer(WORLD) as pocket, watched(pocket, log=Log.to(lines)) as cache:
             await watching(pocket, cache)
             pocket.faults.add(on_pods(begins_with=line))
             pocket.drop_watches()
@@ -235,7 +235,7 @@ def test_nonsense_is_told_once() -> None:
     async def story() -> None:
         faults = [on_pods(begins_with="so it goes", times=5)]
         async with (
-            PocketServer(WORLD, faults=faults) as pocket,
+            ApiServer(WORLD, faults=faults) as pocket,
             watched(pocket, log=Log.to(lines)) as cache,
         ):
             await until(lambda: not pocket.faults.pending)
@@ -248,7 +248,7 @@ def test_nonsense_is_told_once() -> None:
 def test_a_watch_taken_up_in_vain_leads_to_a_list_in_the_end() -> None:
     async def story() -> None:
         async with (
-            PocketServer(WORLD, faults=[on_pods(status=500, times=6)]) as pocket,
+            ApiServer(WORLD, faults=[on_pods(status=500, times=6)]) as pocket,
             watched(pocket) as cache,
         ):
             await watching(pocket, cache)
@@ -266,7 +266,7 @@ def test_a_list_that_expires_half_way_begins_again() -> None:
             Fault(verbs=("list",), path=PODS, delay_seconds=0),
             Fault(verbs=("list",), path=PODS, status=410),
         ]
-        async with PocketServer(pods, faults=faults) as pocket, watched(pocket) as cache:
+        async with ApiServer(pods, faults=faults) as pocket, watched(pocket) as cache:
             assert len(cache.snapshot(NOW).pods) == 600
             assert lists(pocket) == 4
 
@@ -280,21 +280,21 @@ def test_forbidden_later_on_is_told_once_and_shows_in_the_age_until_it_is_allowe
     lines: list[str] = []
 
     async def story() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         async with (
-            PocketServer(WORLD) as pocket,
+            ApiServer(WORLD) as pocket,
             watched(pocket, clock=clock, log=Log.to(lines)) as cache,
         ):
             await watching(pocket, cache)
             pocket.faults.add(on_pods(status=403, times=6))
             pocket.drop_watches()
             while pocket.faults.pending:
-                await clock.asleep()
-                clock.wind(timedelta(seconds=30))
+                await clock.wait_for_sleepers()
+                clock.advance(timedelta(seconds=30))
                 await asyncio.sleep(0)
             assert cache.ages()["Pod"] >= 150
             pocket.store.put(pod("c"))
-            clock.wind(timedelta(seconds=30))
+            clock.advance(timedelta(seconds=30))
             await until(lambda: cache.pod("default", "c") is not None)
             assert cache.ages()["Pod"] == 0
 
@@ -306,7 +306,7 @@ def test_forbidden_later_on_is_told_once_and_shows_in_the_age_until_it_is_allowe
 
 def test_an_object_that_cannot_be_read_lets_the_age_grow_and_all_else_goes_on() -> None:
     async def story() -> None:
-        async with PocketServer(WORLD) as pocket, watched(pocket) as cache:
+        async with ApiServer(WORLD) as pocket, watched(pocket) as cache:
             await watching(pocket, cache)
             before = cache.versions["Pod"]
             odd = {"status": {"startTime": "noon"}}

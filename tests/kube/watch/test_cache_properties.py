@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from resettle.cli.text.plan import plan_json
 from resettle.model import Pod
 from resettle.model.pod import State, Template
-from resettle.testing import NOW, Fault, PocketServer, definition, pod
+from resettle.testing import NOW, Fault, ApiServer, definition, pod
 from resettle.testing.builders import Object
 from resettle.testing.random.clusters import cluster_of
 from resettle.testing.strategies import policies
@@ -52,7 +52,7 @@ FAULTS = (
 class Trouble:
     """Does things to a cluster, as the dice fall."""
 
-    def __init__(self, pocket: PocketServer, dice: Random) -> None:
+    def __init__(self, pocket: ApiServer, dice: Random) -> None:
         self._pocket = pocket
         self._dice = dice
 
@@ -154,7 +154,7 @@ def test_once_quiet_the_cache_equals_a_fresh_list(
 
     async def story() -> None:
         async with (
-            PocketServer(objects) as pocket,
+            ApiServer(objects) as pocket,
             watched(pocket, KINDS, [WIDGET], heard=hearsay) as cache,
         ):
             trouble = Trouble(pocket, dice)
@@ -189,7 +189,7 @@ def test_templates_and_states_that_no_pod_has_any_more_are_forgotten() -> None:
 
     async def story() -> None:
         before = {kind: alive(kind) for kind in (Template, State)}
-        async with PocketServer(wave(0)) as pocket, watched(pocket) as cache:
+        async with ApiServer(wave(0)) as pocket, watched(pocket) as cache:
             for number in range(1, 7):
                 for item in wave(number):
                     pocket.store.put(item)

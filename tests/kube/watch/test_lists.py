@@ -14,12 +14,12 @@ from msgspec import Struct
 from resettle.dumps.collection import list_cluster
 from resettle.errors import InputError
 from resettle.framework import Kind, default_registry, load_policy
-from resettle.framework.descheduler import assembled
+from resettle.framework.descheduler import build_descheduler
 from resettle.kube.auth.kubeconfig import Access, read_kubeconfig
-from resettle.kube.watch.lists import Api
+from resettle.kube.watch.lists import ListClient
 from resettle.model.kinds import KINDS
 from resettle.model.pod import CONDITIONS
-from resettle.testing import NOW, Fault, PocketServer, budget, definition, node, pod
+from resettle.testing import NOW, Fault, ApiServer, budget, definition, node, pod
 from tests.cli import harness
 from tests.kube.auth.builders import document, written
 from tests.kube.auth.fakes import Authority, Pair
@@ -51,14 +51,14 @@ def pods(count: int) -> list[dict[str, Any]]:
     return [pod(f"web-{i}") for i in range(count)]
 
 
-def listed(pocket: PocketServer, *reads: str, kinds: Iterable[Kind] = ()) -> Any:
+def listed(pocket: ApiServer, *reads: str, kinds: Iterable[Kind] = ()) -> Any:
     """The snapshot that a list of these kinds makes."""
     return list_cluster(Access(server=pocket.url), frozenset(reads), kinds).snapshot(NOW)
 
 
 @pytest.mark.parametrize("reads", [(), (CONDITIONS,)], ids=["nobody", "somebody"])
 def test_conditions_of_pods_are_there_if_somebody_reads_them(reads: tuple[str, ...]) -> None:
-    with PocketServer([pod("a")]) as pocket:
+    with ApiServer([pod("a")]) as pocket:
         (found,) = listed(pocket, *reads).pods
 
     assert (found.state.conditions is not None) == bool(reads)
@@ -78,11 +78,11 @@ def test_conditions_of_pods_are_there_if_somebody_reads_them(reads: tuple[str, .
     ],
 )
 def test_pages_are_followed_to_the_end(count: int, page: int, continued: list[bool]) -> None:
-    with PocketServer(pods(count), faults=[in_pages(page)]) as pocket:
+    with ApiServer(pods(count), faults=[in_pages(page)]) as pocket:
         snapshot = listed(pocket)
 
     assert sorted(it.name for it in snapshot.pods) == [f"web-{i}" for i in range(count)]
-    of_pods = [it for it in pocket.asked if it.path == KINDS["Pod"].path]
+    of_pods = [it for it in pocket.requests if it.path == KINDS["Pod"].path]
     assert ["continue" in it.query for it in of_pods] == continued
     assert {it.query["limit"] for it in of_pods} == {"500"}
 
@@ -101,18 +101,18 @@ def test_a_token_is_sent_back_as_it_was_meant(written: str, token: str) -> None:
     bodies = (head + b'"items": [%s]}' % first, b'{"metadata": {}, "items": [%s]}' % last)
     faults = [Fault(path=KINDS["Pod"].path, body=body) for body in bodies]
 
-    with PocketServer(faults=faults) as pocket:
+    with ApiServer(faults=faults) as pocket:
         snapshot = listed(pocket)
 
     assert [it.name for it in snapshot.pods] == ["web-0", "web-1"]
-    assert pocket.asked[-1].query["continue"] == token
+    assert pocket.requests[-1].query["continue"] == token
 
 
 def test_a_label_that_looks_like_a_token_is_none() -> None:
     """Labels are close to the beginning of a page, where the token is looked for."""
     labelled = pod("web-0", labels={"continue": "please"})
 
-    with PocketServer([labelled]) as pocket:
+    with ApiServer([labelled]) as pocket:
         snapshot = listed(pocket)
 
     assert [it.name for it in snapshot.pods] == ["web-0"]
@@ -121,7 +121,7 @@ def test_a_label_that_looks_like_a_token_is_none() -> None:
 
 def test_pages_of_custom_resources_are_followed_though_their_items_come_first() -> None:
     """The API server writes the keys of such lists in the order of the alphabet."""
-    with PocketServer(widgets(5), faults=[in_pages(2)]) as pocket:
+    with ApiServer(widgets(5), faults=[in_pages(2)]) as pocket:
         snapshot = listed(pocket, "Widget", kinds=[WIDGET])
 
     assert [it.metadata.name for it in snapshot.others["Widget"]] == [f"w{i}" for i in range(5)]
@@ -129,11 +129,11 @@ def test_pages_of_custom_resources_are_followed_though_their_items_come_first() 
 
 
 def test_the_next_page_is_on_its_way_before_this_one_is_handed_out() -> None:
-    with PocketServer(pods(3), faults=[in_pages(2)]) as pocket:
-        api = Api(Access(server=pocket.url))
+    with ApiServer(pods(3), faults=[in_pages(2)]) as pocket:
+        api = ListClient(Access(server=pocket.url))
         try:
             pages = api.pages(KINDS["Pod"].path, "pods")
-            assert pocket.asked == []
+            assert pocket.requests == []
             first = next(pages)
             assert continued(pocket)
             rest = list(pages)
@@ -152,18 +152,18 @@ def test_the_next_page_is_on_its_way_before_this_one_is_decoded() -> None:
             told.append((name, continued(pocket)))
         yield
 
-    with PocketServer(pods(3), faults=[in_pages(2)]) as pocket:
+    with ApiServer(pods(3), faults=[in_pages(2)]) as pocket:
         list_cluster(Access(server=pocket.url), frozenset(), (), phase)
 
     assert told == [("decode", True)] * 2
 
 
 def test_one_connection_serves_all_lists() -> None:
-    with PocketServer(pods(9), faults=[in_pages(2)]) as pocket:
+    with ApiServer(pods(9), faults=[in_pages(2)]) as pocket:
         listed(pocket, "PodDisruptionBudget", "Namespace")
 
-    assert len(pocket.asked) > 5
-    assert len({asked.client for asked in pocket.asked}) == 1
+    assert len(pocket.requests) > 5
+    assert len({asked.client for asked in pocket.requests}) == 1
 
 
 # -- what is asked for ---------------------------------------------------------------------------
@@ -201,9 +201,9 @@ def test_only_what_the_policy_reads_is_listed(evictor: dict[str, Any], also: lis
     profile = {"name": "p", "pluginConfig": [{"name": "DefaultEvictor", "args": evictor}]}
     head = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy"}
     text = json.dumps({**head, "profiles": [profile]})
-    descheduler = assembled(load_policy(text, name="policy", plugins=registry), registry)
+    descheduler = build_descheduler(load_policy(text, name="policy", plugins=registry), registry)
 
-    with PocketServer() as pocket:
+    with ApiServer() as pocket:
         listed(pocket, *descheduler.reads)
 
     assert paths_of(pocket)[:2] == ALWAYS[:2]
@@ -221,7 +221,7 @@ def test_only_what_the_policy_reads_is_listed(evictor: dict[str, Any], also: lis
 def test_a_kind_of_a_plugins_own_is_listed_where_it_says(
     reads: list[str], asked: list[str]
 ) -> None:
-    with PocketServer(widgets(1)) as pocket:
+    with ApiServer(widgets(1)) as pocket:
         listed(pocket, *reads, kinds=[WIDGET])
 
     assert paths_of(pocket) == asked
@@ -229,14 +229,14 @@ def test_a_kind_of_a_plugins_own_is_listed_where_it_says(
 
 def test_a_kind_that_does_not_say_where_it_is_listed_is_an_error_that_names_it() -> None:
     with (
-        PocketServer() as pocket,
+        ApiServer() as pocket,
         pytest.raises(InputError, match="the plugin that reads Widget does not say where"),
     ):
         listed(pocket, "Widget", kinds=[Kind("Widget", Widget)])
 
 
 def test_a_server_behind_a_path_is_asked_below_it() -> None:
-    with PocketServer(pods(1), prefix="/k8s/clusters/c1") as pocket:
+    with ApiServer(pods(1), prefix="/k8s/clusters/c1") as pocket:
         snapshot = listed(pocket)
 
     assert len(snapshot.pods) == 1
@@ -254,10 +254,10 @@ def test_a_server_behind_a_path_is_asked_below_it() -> None:
     ],
 )
 def test_a_token_is_sent_with_every_request(token: str) -> None:
-    with PocketServer(pods(3), token=token, faults=[in_pages(2)]) as pocket:
+    with ApiServer(pods(3), token=token, faults=[in_pages(2)]) as pocket:
         list_cluster(Access(server=pocket.url, token=token), frozenset())
 
-    assert [asked.token for asked in pocket.asked] == [token] * 3
+    assert [asked.token for asked in pocket.requests] == [token] * 3
 
 
 @pytest.mark.parametrize(
@@ -276,13 +276,13 @@ def test_a_server_shows_its_certificate_and_asks_for_ours(
 ) -> None:
     user = dict(zip(("client-certificate", "client-key"), map(str, client_pair), strict=True))
     guarding = authority.guarding(server_pair, clients=True)
-    with PocketServer(pods(3), tls=guarding, faults=[in_pages(2)]) as pocket:
+    with ApiServer(pods(3), tls=guarding, faults=[in_pages(2)]) as pocket:
         named = {"server": pocket.url, "certificate-authority": str(authority.certificate)}
         access = read_kubeconfig(written(tmp_path, document({**named, **cluster}, user)))
         snapshot = list_cluster(access, frozenset()).snapshot(NOW)
 
     assert len(snapshot.pods) == 3
-    (first, *_) = pocket.asked
+    (first, *_) = pocket.requests
     assert (first.path, first.query, first.token) == (KINDS["Node"].path, {"limit": "500"}, "")
 
 
@@ -293,7 +293,7 @@ def test_a_server_shows_its_certificate_and_asks_for_ours(
 def test_a_live_cluster_is_planned_for_as_its_dump_is(output: str, tmp_path: Path) -> None:
     policy = harness.LOPSIDED / "policy.yaml"
     words = ("plan", "--policy", policy, "--now", harness.NOW, "-o", output)
-    with PocketServer(harness.lopsided_objects(), token="t", faults=[in_pages(7)]) as pocket:
+    with ApiServer(harness.lopsided_objects(), token="t", faults=[in_pages(7)]) as pocket:
         file = written(tmp_path, document({"server": pocket.url}, {"token": "t"}))
         live = harness.resettle(*words, "--kubeconfig", file, cwd=tmp_path)
 
@@ -301,14 +301,14 @@ def test_a_live_cluster_is_planned_for_as_its_dump_is(output: str, tmp_path: Pat
 
     assert live == dumped
     assert live.code == 0
-    assert len(pocket.asked) > len(set(paths_of(pocket))), "several pages were needed"
+    assert len(pocket.requests) > len(set(paths_of(pocket))), "several pages were needed"
 
 
 def test_a_live_cluster_without_budgets_has_none_and_needs_no_note(tmp_path: Path) -> None:
     held = node("n1").holding(pod("web-1"))
     objects = [held.node, *held.pods, node("n2").node]
     (tmp_path / "p.yaml").write_text(harness.LIFETIME)
-    with PocketServer(objects) as pocket:
+    with ApiServer(objects) as pocket:
         file = written(tmp_path, document({"server": pocket.url}))
         words = ("plan", "--kubeconfig", file, "--policy", "p.yaml", "--now", harness.NOW)
         done = harness.resettle(*words, cwd=tmp_path)
@@ -326,7 +326,7 @@ def test_budgets_of_a_live_cluster_are_spent(tmp_path: Path) -> None:
         budget("b", allowed=0, labels={"app": "web"}),
     ]
     (tmp_path / "p.yaml").write_text(harness.LIFETIME)
-    with PocketServer(objects) as pocket:
+    with ApiServer(objects) as pocket:
         file = written(tmp_path, document({"server": pocket.url}))
         words = ("plan", "--kubeconfig", file, "--policy", "p.yaml", "--now", harness.NOW)
         done = harness.resettle(*words, cwd=tmp_path)

@@ -19,8 +19,8 @@ from resettle.errors import (
     Unauthorized,
 )
 from resettle.kube.auth.kubeconfig import Access, read_kubeconfig
-from resettle.kube.watch.lists import Expired
-from resettle.testing import NOW, Fault, PocketServer, pod
+from resettle.kube.watch.lists import ListExpired
+from resettle.testing import NOW, Fault, ApiServer, pod
 from tests.cli.harness import LIFETIME, resettle
 from tests.kube.auth.builders import document, written
 from tests.kube.auth.fakes import Authority, Pair
@@ -39,7 +39,7 @@ class Ended(NamedTuple):
 
 def ended(faults: list[Fault]) -> Ended:
     """The end of a list where these things go wrong."""
-    with PocketServer(PODS, faults=faults) as pocket, pytest.raises(ResettleError) as caught:
+    with ApiServer(PODS, faults=faults) as pocket, pytest.raises(ResettleError) as caught:
         list_cluster(Access(server=pocket.url), READS)
     return Ended(caught.value, pocket.url)
 
@@ -75,7 +75,7 @@ def ended(faults: list[Fault]) -> Ended:
         ),
         pytest.param(
             struck("Pod", page=2, status=410, message="The provided continue parameter is too old"),
-            Expired,
+            ListExpired,
             "the list of pods expired before its end was read; try again",
             id="410: the rest is gone",
         ),
@@ -212,18 +212,18 @@ def test_a_certificate_that_is_not_trusted_is_told_as_such(
     stranger = Authority(tmp_path, "a stranger")
     known = {"STRANGER": str(stranger.certificate), "OURS": str(authority.certificate)}
     cluster = {key: known.get(value, value) for key, value in trusting.items()}
-    with PocketServer(PODS, tls=authority.guarding(server_pair)) as pocket:
+    with ApiServer(PODS, tls=authority.guarding(server_pair)) as pocket:
         file = written(tmp_path, document({"server": pocket.url, **cluster}))
         with pytest.raises(ClusterUnreachable, match=reason):
             list_cluster(read_kubeconfig(file), READS)
 
-    assert pocket.asked == []
+    assert pocket.requests == []
 
 
 def test_a_certificate_is_not_looked_at_where_the_kubeconfig_says_so(
     authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
-    with PocketServer(PODS, tls=authority.guarding(server_pair)) as pocket:
+    with ApiServer(PODS, tls=authority.guarding(server_pair)) as pocket:
         cluster = {"server": pocket.url, "insecure-skip-tls-verify": True}
         access = read_kubeconfig(written(tmp_path, document(cluster)))
         snapshot = list_cluster(access, READS).snapshot(NOW)
@@ -235,13 +235,13 @@ def test_a_server_that_wants_a_certificate_and_gets_none_cannot_be_reached(
     authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
     guarding = authority.guarding(server_pair, clients=True)
-    with PocketServer(PODS, tls=guarding) as pocket:
+    with ApiServer(PODS, tls=guarding) as pocket:
         cluster = {"server": pocket.url, "certificate-authority": str(authority.certificate)}
         access = read_kubeconfig(written(tmp_path, document(cluster)))
         with pytest.raises(ClusterUnreachable):
             list_cluster(access, READS)
 
-    assert pocket.asked == []
+    assert pocket.requests == []
 
 
 # -- at the front door ---------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_a_server_that_wants_a_certificate_and_gets_none_cannot_be_reached(
 
 def test_the_command_says_it_in_one_line_and_ends_with_one(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(LIFETIME)
-    with PocketServer(faults=struck("Pod", status=403, message="no")) as pocket:
+    with ApiServer(faults=struck("Pod", status=403, message="no")) as pocket:
         file = written(tmp_path, document({"server": pocket.url}))
         words = ("plan", "--kubeconfig", file, "--policy", "p.yaml")
         done = resettle(*words, cwd=tmp_path)

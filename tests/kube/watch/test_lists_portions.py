@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resettle.kube.watch import lists as module
-from resettle.kube.watch.lists import portions
+from resettle.kube.watch.lists import split_page
 
 SEPARATOR = '},{"metadata":{'
 
@@ -33,7 +33,7 @@ def test_portions_make_up_the_page(notes: list[str], size: int) -> None:
     items = [item(f"pod-{i}", note) for i, note in enumerate(notes)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PORTION", size)
-        read = [json.loads(it) for it in portions(page(items))]
+        read = [json.loads(it) for it in split_page(page(items))]
 
     assert [it for portion in read for it in portion["items"]] == items
     assert read[0]["metadata"] == {"resourceVersion": "7"}
@@ -42,9 +42,9 @@ def test_portions_make_up_the_page(notes: list[str], size: int) -> None:
 
 def test_a_portion_is_no_longer_than_it_should_be() -> None:
     items = [item(f"pod-{i}", "x" * 10_000) for i in range(100)]
-    longest = module.PORTION + 2 * len(json.dumps(items[0]))
+    longest = module.PORTION_BYTES + 2 * len(json.dumps(items[0]))
 
-    cut = list(portions(page(items)))
+    cut = list(split_page(page(items)))
 
     assert len(cut) > 8
     assert max(map(len, cut)) < longest
@@ -66,4 +66,4 @@ def test_a_portion_is_no_longer_than_it_should_be() -> None:
     ],
 )
 def test_what_is_short_or_written_otherwise_stays_in_one_piece(whole: bytes) -> None:
-    assert list(portions(whole)) == [whole]
+    assert list(split_page(whole)) == [whole]

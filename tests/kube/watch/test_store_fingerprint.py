@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from resettle.kube.watch.store import Fingerprint, Shelf, fingerprint
-from resettle.testing import PocketServer, cluster, node, pod
+from resettle.kube.watch.store import Fingerprint, ObjectStore, fingerprint
+from resettle.testing import ApiServer, cluster, node, pod
 from tests.kube.watch.harness import caught_up, watched
 
 Held = tuple[str, str, int, Any]
@@ -51,7 +51,7 @@ def test_a_fingerprint_is_that_of_a_line_for_each_object(
     held: list[Held], lines: list[str]
 ) -> None:
     things = {(namespace, name): thing for namespace, name, _, thing in held}
-    shelf = Shelf(lambda *key: things.get(key), lambda before, after: None)
+    shelf = ObjectStore(lambda *key: things.get(key), lambda before, after: None)
     for namespace, name, version, _ in held:
         shelf.versions.setdefault(namespace, {})[name] = version
 
@@ -60,7 +60,7 @@ def test_a_fingerprint_is_that_of_a_line_for_each_object(
 
 def test_a_cache_has_the_fingerprints_of_what_the_server_holds() -> None:
     async def story() -> None:
-        with PocketServer(WORLD.objects) as pocket:
+        with ApiServer(WORLD.objects) as pocket:
             async with watched(pocket) as cache:
                 cache.snapshot(WORLD.now)
                 pocket.store.delete("Pod", "waiting")

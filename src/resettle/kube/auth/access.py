@@ -37,26 +37,26 @@ class Credentials(Protocol):
     def headers(self) -> Headers:
         """What goes with each request."""
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether `renew` is called for before the next request."""
 
     def renew(self, refused: Headers | None = None) -> bool:
         """Looks for newer ones; whether there is something else to show than what was refused."""
 
 
-class Fixed:
+class StaticToken:
     """A token that stays as it is, or nothing at all."""
 
     trust: ssl.SSLContext | None = None
 
     def __init__(self, token: str = "") -> None:
-        self._headers = bearer(token)
+        self._headers = bearer_headers(token)
 
     def headers(self) -> Headers:
         """The token, if there is one."""
         return self._headers
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Never."""
         return False
 
@@ -74,14 +74,14 @@ class TokenFile:
         self._read = read
         self._clock = clock
         self._lock = Lock()
-        self._headers = bearer(read())
+        self._headers = bearer_headers(read())
         self._read_at = clock.steady()
 
     def headers(self) -> Headers:
         """The token as it was last read."""
         return self._headers
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether the last look is a minute old."""
         return self._clock.steady() - self._read_at >= REREAD_SECONDS
 
@@ -90,14 +90,14 @@ class TokenFile:
         with self._lock:
             self._read_at = self._clock.steady()
             try:
-                self._headers = bearer(self._read())
+                self._headers = bearer_headers(self._read())
             except InputError:
                 if refused is not None:
                     raise
             return self._headers != refused
 
 
-def bearer(token: str) -> Headers:
+def bearer_headers(token: str) -> Headers:
     """The header that a token goes into."""
     return (("Authorization", f"Bearer {token}"),) if token else ()
 
@@ -131,4 +131,4 @@ class Access(Struct, frozen=True, kw_only=True):
 
     def identity(self) -> Credentials:
         """What to sign in with."""
-        return self.credentials or Fixed(self.token)
+        return self.credentials or StaticToken(self.token)

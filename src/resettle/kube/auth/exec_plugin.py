@@ -21,8 +21,8 @@ from msgspec import Struct, field
 
 from resettle.clock import SYSTEM, Clock
 from resettle.errors import InputError, Unauthorized
-from resettle.kube.auth.access import Headers, bearer, clean_token
-from resettle.kube.auth.tls import end_of, present
+from resettle.kube.auth.access import Headers, bearer_headers, clean_token
+from resettle.kube.auth.tls import certificate_expiry, load_client_certificate
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _PATIENCE_SECONDS = 60
@@ -31,7 +31,7 @@ _MARGIN = timedelta(seconds=10)
 """Requests under way must arrive before the credentials expire."""
 
 
-class Command(Struct, frozen=True, kw_only=True):
+class ExecCommand(Struct, frozen=True, kw_only=True):
     """What to run, as the kubeconfig says."""
 
     program: str
@@ -67,7 +67,7 @@ class ExecPlugin:
 
     def __init__(
         self,
-        command: Command,
+        command: ExecCommand,
         trusting: Callable[[], ssl.SSLContext] | None,
         clock: Clock = SYSTEM,
         patience: float = _PATIENCE_SECONDS,
@@ -87,7 +87,7 @@ class ExecPlugin:
             self.renew()
         return self._headers or ()
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether the command has never run, or what it said is about to expire."""
         if self._headers is None:
             return True
@@ -96,7 +96,7 @@ class ExecPlugin:
     def renew(self, refused: Headers | None = None) -> bool:
         """Runs the command again, unless another request has just had it run."""
         with self._lock:
-            if refused is None and not self.due():
+            if refused is None and not self.is_due():
                 return True
             if refused is not None and self._headers != refused:
                 return True
@@ -111,14 +111,14 @@ class ExecPlugin:
             certificate = status.certificate.encode()
             trust = self._trusting()
             try:
-                present(trust, certificate, status.key.encode())
+                load_client_certificate(trust, certificate, status.key.encode())
             except (OSError, ValueError) as error:
                 raise self._failed(f"answered with a certificate that is none: {error}") from None
             self.trust = trust
-            if (end := end_of(certificate)) is not None:
+            if (end := certificate_expiry(certificate)) is not None:
                 ends.append(end)
         self._expires = min(ends, default=None)
-        self._headers = bearer(token)
+        self._headers = bearer_headers(token)
 
     def _answer(self) -> _Status:
         output = self._output()

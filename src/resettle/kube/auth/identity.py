@@ -21,66 +21,66 @@ from typing import TYPE_CHECKING, Any
 
 from resettle.clock import SYSTEM, Clock
 from resettle.errors import InputError
-from resettle.kube.auth.access import Access, Credentials, Fixed, Headers, TokenFile, clean_token
-from resettle.kube.auth.exec_plugin import VERSIONS, Command, ExecPlugin
-from resettle.kube.auth.tls import end_of, present, trusting
+from resettle.kube.auth.access import Access, Credentials, StaticToken, Headers, TokenFile, clean_token
+from resettle.kube.auth.exec_plugin import VERSIONS, ExecCommand, ExecPlugin
+from resettle.kube.auth.tls import certificate_expiry, load_client_certificate, client_tls_context
 
 if TYPE_CHECKING:
-    from resettle.kube.auth.kubeconfig import Entry
+    from resettle.kube.auth.kubeconfig import KubeconfigEntry
 
 _UNKNOWN_WAYS = ("auth-provider", "username", "password")
 _EXTENSION = "client.authentication.k8s.io/exec"
 _PLAIN_HEADER = re.compile(r"[\x20-\x7e]*")
 
 
-def refuse_unknown_ways(user: Entry) -> None:
+def reject_unsupported_auth(user: KubeconfigEntry) -> None:
     """Ends with an error if the user signs in by a way that we do not have."""
     for way in _UNKNOWN_WAYS:
-        if user.says.get(way):
+        if user.fields.get(way):
             raise InputError(
                 f"{user.file}: signing in with `{way}` is not supported; "
                 "use a token, a client certificate or an `exec` command"
             )
 
 
-def trust_of(cluster: Entry, user: Entry) -> ssl.SSLContext:
+def user_tls_context(cluster: KubeconfigEntry, user: KubeconfigEntry) -> ssl.SSLContext:
     """A context that trusts the cluster's authority and shows the user's certificate."""
     authority = cluster.data("certificate-authority")
     certificate, key = user.data("client-certificate"), user.data("client-key")
     try:
         if bool(certificate) != bool(key):
             raise ValueError("`client-certificate` and `client-key` go together")
-        trust = trusting(authority, blindly=bool(cluster.says.get("insecure-skip-tls-verify")))
+        trust = client_tls_context(authority, insecure=bool(cluster.fields.get("insecure-skip-tls-verify")))
         if certificate:
-            present(trust, certificate, key)
+            load_client_certificate(trust, certificate, key)
     except (OSError, ValueError) as error:
         raise InputError(f"{user.file}: a certificate or key cannot be used: {error}") from None
     return trust
 
 
-def credentials_of(cluster: Entry, user: Entry) -> Credentials:
+def credentials_of(cluster: KubeconfigEntry, user: KubeconfigEntry) -> Credentials:
     """The user's token, file of a token, or command to run; a certificate is the context's."""
-    if user.says.get("tokenFile"):
+    if user.fields.get("tokenFile"):
         return TokenFile(partial(_token_in_file, user))
-    if user.says.get("token"):
-        return Fixed(clean_token(user.text("token"), user.file))
-    if user.says.get("exec") and not user.data("client-certificate"):
+    if user.fields.get("token"):
+        return StaticToken(clean_token(user.text("token"), user.file))
+    if user.fields.get("exec") and not user.data("client-certificate"):
         encrypted = cluster.text("server").startswith("https://")
-        context = partial(trust_of, cluster, user) if encrypted else None
+        context = partial(user_tls_context, cluster, user) if encrypted else None
         return ExecPlugin(_command(cluster, user), context)
-    return Fixed()
+    return StaticToken()
 
 
-def certificate_end(user: Entry) -> Any:
+def client_certificate_expiry(user: KubeconfigEntry) -> Any:
     """When the user's certificate ends, if there is one."""
-    return end_of(user.data("client-certificate"))
+    return certificate_expiry(user.data("client-certificate"))
 
 
-def impersonation_of(user: Entry) -> Headers:
+def impersonation_headers(user: KubeconfigEntry) -> Headers:
     """The headers that ask in somebody else's name."""
     named, uid = user.text("as"), user.text("as-uid")
-    groups = user.says.get("as-groups") or []
-    extra = user.says.get("as-user-extra") or {}
+    groups = user.fields.get("as-groups") or []
+    extra = user.fields.get("as-user-extra") or {}
     if not named:
         if uid or groups or extra:
             raise InputError(
@@ -102,13 +102,13 @@ def impersonation_of(user: Entry) -> Headers:
     return tuple(headers)
 
 
-def _token_in_file(user: Entry) -> str:
+def _token_in_file(user: KubeconfigEntry) -> str:
     content = user.content("tokenFile").decode("ascii", errors="replace")
     return clean_token(content, user.file)
 
 
-def _command(cluster: Entry, user: Entry) -> Command:
-    says = user.says["exec"]
+def _command(cluster: KubeconfigEntry, user: KubeconfigEntry) -> ExecCommand:
+    says = user.fields["exec"]
     if not isinstance(says, dict) or not says.get("command"):
         raise InputError(f"{user.file}: `exec` names no `command` to run")
     version = str(says.get("apiVersion") or "")
@@ -125,7 +125,7 @@ def _command(cluster: Entry, user: Entry) -> Command:
     if "/" in program:
         program = str(user.path(program).absolute())
     env = says.get("env") or []
-    return Command(
+    return ExecCommand(
         program=program,
         args=tuple(str(word) for word in says.get("args") or ()),
         env={str(it["name"]): str(it.get("value", "")) for it in env if it.get("name")},
@@ -136,28 +136,28 @@ def _command(cluster: Entry, user: Entry) -> Command:
     )
 
 
-def _told_of(cluster: Entry) -> Mapping[str, Any]:
+def _told_of(cluster: KubeconfigEntry) -> Mapping[str, Any]:
     """What a command learns of the cluster that it signs in to."""
     kept = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
-    told = {key: cluster.says[key] for key in kept if cluster.says.get(key)}
+    told = {key: cluster.fields[key] for key in kept if cluster.fields.get(key)}
     if authority := cluster.data("certificate-authority"):
         told["certificate-authority-data"] = base64.b64encode(authority).decode()
-    for extension in cluster.says.get("extensions") or ():
+    for extension in cluster.fields.get("extensions") or ():
         if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
             told["config"] = extension.get("extension")
     return told
 
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-def in_cluster(
+def in_cluster_access(
     environment: Mapping[str, str] = os.environ,
     account: Path | None = None,
     clock: Clock = SYSTEM,
 ) -> Access | None:
     """The API server of the cluster that this process is a pod of; None if it is not one."""
-    folder = account or ACCOUNT
+    folder = account or SERVICE_ACCOUNT_DIR
     host = environment.get("KUBERNETES_SERVICE_HOST")
     port = environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
@@ -171,7 +171,7 @@ def in_cluster(
         return clean_token(content, str(folder / "token"))
 
     try:
-        trust = trusting(_content(folder / "ca.crt"))
+        trust = client_tls_context(_content(folder / "ca.crt"))
     except (OSError, ValueError) as error:
         raise InputError(f"{folder / 'ca.crt'} holds no certificate: {error}") from None
     return Access(

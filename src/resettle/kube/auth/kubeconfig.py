@@ -21,28 +21,28 @@ import yaml
 from resettle.errors import InputError
 from resettle.kube.auth.access import Access
 from resettle.kube.auth.identity import (
-    certificate_end,
+    client_certificate_expiry,
     credentials_of,
-    impersonation_of,
-    in_cluster,
-    refuse_unknown_ways,
-    trust_of,
+    impersonation_headers,
+    in_cluster_access,
+    reject_unsupported_auth,
+    user_tls_context,
 )
-from resettle.kube.auth.proxy import checked_proxy, proxy_for
+from resettle.kube.auth.proxy import check_proxy, proxy_for
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Entry(NamedTuple):
+class KubeconfigEntry(NamedTuple):
     """What a kubeconfig says of a cluster, a user or a context."""
 
     file: str
     """Where it stands; its relative paths start from the folder of this file."""
-    says: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
     def text(self, key: str) -> str:
         """What stands under a key, empty if nothing does."""
-        return str(self.says.get(key) or "")
+        return str(self.fields.get(key) or "")
 
     def path(self, name: str) -> Path:
         """The file that a path in this entry means."""
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
     def data(self, key: str) -> bytes:
         """What stands under `key-data` in base64, or in the file that `key` names."""
-        if inline := self.says.get(f"{key}-data"):
+        if inline := self.fields.get(f"{key}-data"):
             try:
                 return base64.b64decode(str(inline), validate=True)
             except binascii.Error:
@@ -72,7 +72,7 @@ class Entry(NamedTuple):
             raise InputError(f"{self.file}: `{key}` {name} cannot be read: {reason}") from None
 
 
-class Config:
+class Kubeconfig:
     """Several files read as one: of two entries with one name the first counts, and all of it."""
 
     def __init__(self, files: Iterable[str]) -> None:
@@ -89,14 +89,14 @@ class Config:
         named = (document.get("current-context") for _, document in self._documents)
         return next((str(name) for name in named if name), "")
 
-    def entry(self, section: str, key: str, name: str) -> Entry:
+    def entry(self, section: str, key: str, name: str) -> KubeconfigEntry:
         """The named entry of a section."""
         for file, document in self._documents:
             entries = document.get(section)
             for item in entries if isinstance(entries, list) else ():
                 if isinstance(item, dict) and item.get("name") == name:
                     found = item.get(key)
-                    return Entry(file, found if isinstance(found, dict) else {})
+                    return KubeconfigEntry(file, found if isinstance(found, dict) else {})
         raise InputError(f"{self.name} has no entry `{name}` under `{section}`")
 
 
@@ -126,8 +126,8 @@ def find_access(kubeconfig: str | None = None, context: str | None = None) -> Ac
     named = default_kubeconfigs()
     there = [file for file in named if Path(file).exists()]
     if there:
-        return _chosen(Config(there), context)
-    access = in_cluster()
+        return _chosen(Kubeconfig(there), context)
+    access = in_cluster_access()
     if access is None:
         return read_kubeconfig(named[0], context)  # which says that it is not there
     if context:
@@ -146,10 +146,10 @@ def default_kubeconfigs() -> list[str]:
 
 def read_kubeconfig(file: str, context: str | None = None) -> Access:
     """What the file says of one context, or of its current one."""
-    return _chosen(Config([file]), context)
+    return _chosen(Kubeconfig([file]), context)
 
 
-def _chosen(config: Config, context: str | None) -> Access:
+def _chosen(config: Kubeconfig, context: str | None) -> Access:
     chosen = context or config.current_context
     if not chosen:
         raise InputError(f"{config.name} has no `current-context`; choose one with --context")
@@ -157,29 +157,29 @@ def _chosen(config: Config, context: str | None) -> Access:
     if not here.text("cluster"):
         raise InputError(f"{here.file}: the context `{chosen}` names no cluster")
     cluster = config.entry("clusters", "cluster", here.text("cluster"))
-    user = Entry(here.file, {})
+    user = KubeconfigEntry(here.file, {})
     if here.text("user"):
         user = config.entry("users", "user", here.text("user"))
     return _access(cluster, user)
 
 
-def _access(cluster: Entry, user: Entry) -> Access:
+def _access(cluster: KubeconfigEntry, user: KubeconfigEntry) -> Access:
     server = cluster.text("server").rstrip("/")
     if not _is_address(server):
         raise InputError(f"{cluster.file}: `server` must be an http or https address")
-    refuse_unknown_ways(user)
+    reject_unsupported_auth(user)
     credentials = credentials_of(cluster, user)
     proxy = cluster.text("proxy-url")
     if proxy:
-        checked_proxy(proxy, f"{cluster.file}: `proxy-url`")
+        check_proxy(proxy, f"{cluster.file}: `proxy-url`")
     return Access(
         server=server,
-        trust=trust_of(cluster, user) if server.startswith("https://") else None,
+        trust=user_tls_context(cluster, user) if server.startswith("https://") else None,
         server_name=cluster.text("tls-server-name"),
         credentials=credentials,
-        impersonation=impersonation_of(user),
+        impersonation=impersonation_headers(user),
         proxy=proxy or proxy_for(server, os.environ),
-        certificate_expires=certificate_end(user),
+        certificate_expires=client_certificate_expiry(user),
         source=user.file,
     )
 

@@ -23,10 +23,10 @@ def proxy_for(server: str, environment: Mapping[str, str]) -> str:
     found = _told(environment, name)
     if not found or _is_here(host) or _is_spared(host, port, _told(environment, "no_proxy")):
         return ""
-    return checked_proxy(found if "://" in found else f"http://{found}", f"${name.upper()}")
+    return check_proxy(found if "://" in found else f"http://{found}", f"${name.upper()}")
 
 
-def checked_proxy(proxy: str, where: str) -> str:
+def check_proxy(proxy: str, where: str) -> str:
     """The address of a proxy that can be used; `where` names the place it was read from."""
     try:
         address = urlsplit(proxy)

@@ -16,16 +16,16 @@ import tempfile
 from datetime import UTC, datetime
 
 
-def trusting(authority: bytes, *, blindly: bool = False) -> ssl.SSLContext:
+def client_tls_context(authority: bytes, *, insecure: bool = False) -> ssl.SSLContext:
     """A context that trusts the authority, or those of the system if none is given."""
     trust = ssl.create_default_context(cadata=authority.decode() if authority else None)
-    if blindly:
+    if insecure:
         trust.check_hostname = False
         trust.verify_mode = ssl.CERT_NONE
     return trust
 
 
-def present(trust: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+def load_client_certificate(trust: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """Has the context show this certificate to servers that ask for one."""
     # The ssl module reads certificates from files only; this one is gone a moment later.
     with tempfile.NamedTemporaryFile() as file:
@@ -43,32 +43,32 @@ _VERSION, _SHORT_YEAR = 0xA0, 0x17
 _PATIENCE_SECONDS = 5
 
 
-def end_of(pem: bytes) -> datetime | None:
+def certificate_expiry(pem: bytes) -> datetime | None:
     """When the first certificate of a PEM file ends; None if that cannot be read."""
     found = _PEM.search(pem)
     if found is None:
         return None
     with contextlib.suppress(ValueError):
-        return end_of_binary(ssl.PEM_cert_to_DER_cert(found[0].decode()))
+        return der_expiry(ssl.PEM_cert_to_DER_cert(found[0].decode()))
     return None
 
 
-def end_of_binary(certificate: bytes) -> datetime | None:
+def der_expiry(certificate: bytes) -> datetime | None:
     """When a certificate in its binary form ends; None if that cannot be read."""
     try:
-        (_, whole), *_ = _boxes(certificate)
-        (_, body), *_ = _boxes(whole)
-        parts = _boxes(body)
+        (_, whole), *_ = _der_values(certificate)
+        (_, body), *_ = _der_values(whole)
+        parts = _der_values(body)
         # A version, which may be left out, then serial number, algorithm, issuer, validity.
         validity = parts[4 if parts[0][0] == _VERSION else 3]
-        _, (tag, last) = _boxes(validity[1])
+        _, (tag, last) = _der_values(validity[1])
         form = "%y%m%d%H%M%SZ" if tag == _SHORT_YEAR else "%Y%m%d%H%M%SZ"
         return datetime.strptime(last.decode("ascii"), form).replace(tzinfo=UTC)
     except (IndexError, ValueError):
         return None
 
 
-def end_of_server(host: str, port: int, name: str) -> datetime | None:
+def server_certificate_expiry(host: str, port: int, name: str) -> datetime | None:
     """When the certificate that a server shows ends; asks it once more, trusting nothing."""
     curious = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     curious.check_hostname = False
@@ -81,10 +81,10 @@ def end_of_server(host: str, port: int, name: str) -> datetime | None:
             shown = wrapped.getpeercert(binary_form=True)
     except OSError:
         return None
-    return end_of_binary(shown) if shown else None
+    return der_expiry(shown) if shown else None
 
 
-def _boxes(content: bytes) -> list[tuple[int, bytes]]:
+def _der_values(content: bytes) -> list[tuple[int, bytes]]:
     """Tags and contents, one after another."""
     found = []
     while content:

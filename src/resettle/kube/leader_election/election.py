@@ -23,11 +23,11 @@ from contextlib import suppress
 from resettle.clock import Clock
 from resettle.errors import LeaseLost, ResettleError
 from resettle.kube.leader_election.lease import (
-    SPREAD,
-    LeaseDesk,
+    JITTER_FACTOR,
+    LeaseClient,
     LeaseSettings,
-    Record,
-    first_lease,
+    LeaseRecord,
+    new_lease,
 )
 from resettle.kube.transport.client import Client
 from resettle.log import Log
@@ -54,30 +54,30 @@ class Lease:
         *,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._settings = settings.checked()
+        self._settings = settings.validate()
         self._identity = identity
         self._clock = clock
         self._log = log
         self._jitter = jitter
-        self._desk = LeaseDesk(client, settings, log)
+        self._desk = LeaseClient(client, settings, log)
         self._renewed: float | None = None
         """When the request left that last made or kept the lease ours."""
         self._heard_at = clock.steady()
-        self._seen: Record | None = None
+        self._seen: LeaseRecord | None = None
         self._seen_at = 0.0
         self._wrote = False
 
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether the lease is ours beyond doubt at this moment, however long we were stopped."""
         return self._left() > 0
 
-    def silence(self) -> float:
+    def seconds_since_contact(self) -> float:
         """Seconds since we were last told about the lease, or began to ask."""
         return self._clock.steady() - self._heard_at
 
     def fence(self) -> None:
         """Returns if the lease is ours, to be asked right before each write."""
-        if not self.held():
+        if not self.is_held():
             raise LeaseLost(
                 f"the lease {self._desk.name} is no longer ours; another may be acting, "
                 "so nothing more is done here"
@@ -92,19 +92,19 @@ class Lease:
                     "waiting for the lease", lease=self._desk.name, holder=another
                 )
             pause = self._settings.retry_period_seconds
-            await self._clock.sleep(pause * (1 + SPREAD * self._jitter()))
+            await self._clock.sleep(pause * (1 + JITTER_FACTOR * self._jitter()))
         self._renewed = started
         self._log.forget("lease")
         self._log.info("lease acquired", lease=self._desk.name, identity=self._identity)
 
     async def keep(self) -> None:
         """Renews the lease and returns when it is lost."""
-        while self.held():
+        while self.is_held():
             await self._clock.sleep(min(self._settings.retry_period_seconds, self._left()))
-            if not self.held():
+            if not self.is_held():
                 break
             started = await self._attempt_in_time()
-            if not self.held():
+            if not self.is_held():
                 break
             if started is not None:
                 self._renewed = started
@@ -132,7 +132,7 @@ class Lease:
             read = await self._desk.read()
             if read == "gone" or (read is not None and read.holder != self._identity):
                 return True
-            if read is not None and await self._desk.update(read.let_go(self._clock.now())):
+            if read is not None and await self._desk.update(read.without_holder(self._clock.now())):
                 self._log.info("lease released", lease=self._desk.name)
                 return True
         return False
@@ -154,7 +154,7 @@ class Lease:
             if started is not None:
                 return started
         match await self._desk.read():
-            case Record() as record:
+            case LeaseRecord() as record:
                 self._see(record)
                 return await self._take(record) if self._free() else None
             case "gone":
@@ -163,11 +163,11 @@ class Lease:
             case None:
                 return None
 
-    async def _take(self, record: Record) -> float | None:
+    async def _take(self, record: LeaseRecord) -> float | None:
         started = self._clock.steady()
         duration = self._settings.duration_seconds
         self._wrote = True
-        taken = await self._desk.update(record.held_by(self._identity, duration, self._clock.now()))
+        taken = await self._desk.update(record.with_holder(self._identity, duration, self._clock.now()))
         return self._ours(taken, started)
 
     async def _make(self) -> float | None:
@@ -175,7 +175,7 @@ class Lease:
         where = self._settings
         self._wrote = True
         made = await self._desk.create(
-            first_lease(
+            new_lease(
                 where.namespace,
                 where.name,
                 self._identity,
@@ -185,7 +185,7 @@ class Lease:
         )
         return self._ours(made, started)
 
-    def _ours(self, written: Record | None, started: float) -> float | None:
+    def _ours(self, written: LeaseRecord | None, started: float) -> float | None:
         if written is None:
             return None
         self._see(written)
@@ -193,7 +193,7 @@ class Lease:
 
     # -- what we know ---------------------------------------------------------------------------
 
-    def _see(self, record: Record) -> None:
+    def _see(self, record: LeaseRecord) -> None:
         self._heard_at = self._clock.steady()
         if self._seen is None or self._seen.version != record.version:
             self._seen_at = self._heard_at

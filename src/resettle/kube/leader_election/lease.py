@@ -28,7 +28,7 @@ from resettle.errors import (
     ResettleError,
     Unauthorized,
 )
-from resettle.kube.failures import refused
+from resettle.kube.failures import refusal_error
 from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
 
@@ -37,7 +37,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _LONGEST_SECONDS = 2**31 - 1
 
 
-class Record(Struct, frozen=True):
+class LeaseRecord(Struct, frozen=True):
     """A lease as it was read."""
 
     object: Object
@@ -65,29 +65,29 @@ class Record(Struct, frozen=True):
         count = self._spec.get("leaseTransitions")
         return count if type(count) is int and 0 <= count < _LONGEST_SECONDS else 0
 
-    def held_by(self, identity: str, duration_seconds: float, now: datetime) -> Object:
+    def with_holder(self, identity: str, duration_seconds: float, now: datetime) -> Object:
         """The lease with us as its holder: renewed if it is ours, taken over if not."""
         ours = self.holder == identity
         since = self._spec.get("acquireTime")
-        renewed = written(now)
+        renewed = format_micro_time(now)
         if renewed == self._spec.get("renewTime"):
             # An update that changes nothing is none: others would miss this sign of life.
-            renewed = written(now + _MICROSECOND)
+            renewed = format_micro_time(now + _MICROSECOND)
         return self._with(
             holderIdentity=identity,
             leaseDurationSeconds=whole_seconds(duration_seconds),
-            acquireTime=since if ours and isinstance(since, str) else written(now),
+            acquireTime=since if ours and isinstance(since, str) else format_micro_time(now),
             renewTime=renewed,
             leaseTransitions=self.transitions if ours else self.transitions + 1,
         )
 
-    def let_go(self, now: datetime) -> Object:
+    def without_holder(self, now: datetime) -> Object:
         """The lease with nobody as its holder."""
         return self._with(
             holderIdentity="",
             leaseDurationSeconds=1,
-            acquireTime=written(now),
-            renewTime=written(now),
+            acquireTime=format_micro_time(now),
+            renewTime=format_micro_time(now),
             leaseTransitions=self.transitions,
         )
 
@@ -103,17 +103,17 @@ class Record(Struct, frozen=True):
         return {**self.object, "spec": {**self._spec, **spec}}
 
 
-def read_record(body: bytes) -> Record | None:
+def read_record(body: bytes) -> LeaseRecord | None:
     """The lease that a body holds, or None if it holds none."""
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    record = Record(found) if isinstance(found, dict) else None
+    record = LeaseRecord(found) if isinstance(found, dict) else None
     return record if record and record._meta.get("resourceVersion") else None
 
 
-def first_lease(
+def new_lease(
     namespace: str, name: str, identity: str, duration_seconds: float, now: datetime
 ) -> Object:
     """A new lease that is ours from the start."""
@@ -124,8 +124,8 @@ def first_lease(
         "spec": {
             "holderIdentity": identity,
             "leaseDurationSeconds": whole_seconds(duration_seconds),
-            "acquireTime": written(now),
-            "renewTime": written(now),
+            "acquireTime": format_micro_time(now),
+            "renewTime": format_micro_time(now),
             "leaseTransitions": 0,
         },
     }
@@ -136,7 +136,7 @@ def whole_seconds(seconds: float) -> int:
     return math.ceil(seconds)
 
 
-def written(at: datetime) -> str:
+def format_micro_time(at: datetime) -> str:
     """A time as leases have it, to the microsecond."""
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
@@ -153,7 +153,7 @@ _NOT_FOUND, _CONFLICT, _TOO_MANY = 404, 409, 429
 _PATIENCE_SECONDS = 10
 
 
-class LeaseDesk:
+class LeaseClient:
     """Where one lease is read and written."""
 
     def __init__(self, client: Client, settings: LeaseSettings, log: Log) -> None:
@@ -164,18 +164,18 @@ class LeaseDesk:
         self._granted: set[Verb] = set()
         self.name = f"{settings.namespace}/{settings.name}"
 
-    async def read(self) -> Record | Gone | None:
+    async def read(self) -> LeaseRecord | Gone | None:
         """The lease, "gone" if there is none, None if there is no telling."""
         answer = await self._asked("get", f"{self._all}/{self._settings.name}")
         if answer is not None and answer.status == _NOT_FOUND:
             return "gone"
         return self._record("get", answer)
 
-    async def create(self, lease: Object) -> Record | None:
+    async def create(self, lease: Object) -> LeaseRecord | None:
         """The new lease, or None if it was not made by us."""
         return self._record("create", await self._asked("create", self._all, lease))
 
-    async def update(self, lease: Object) -> Record | None:
+    async def update(self, lease: Object) -> LeaseRecord | None:
         """The lease as written, or None if it was not, say because another was quicker."""
         path = f"{self._all}/{self._settings.name}"
         return self._record("update", await self._asked("update", path, lease))
@@ -199,7 +199,7 @@ class LeaseDesk:
             return None
         lost_the_race = answer.status == _CONFLICT
         not_there = answer.status == _NOT_FOUND and verb != "create"
-        if answer.fine or lost_the_race or not_there:
+        if answer.is_success or lost_the_race or not_there:
             self._granted.add(verb)
             self._log.forget(_trouble(verb))
             return answer
@@ -216,8 +216,8 @@ class LeaseDesk:
             raise refusal
         self._troubled(verb, str(refusal))
 
-    def _record(self, verb: Verb, answer: Answer | None) -> Record | None:
-        if answer is None or not answer.fine:
+    def _record(self, verb: Verb, answer: Answer | None) -> LeaseRecord | None:
+        if answer is None or not answer.is_success:
             return None
         record = read_record(answer.body)
         if record is None:
@@ -235,7 +235,7 @@ class LeaseDesk:
                 f"there is no namespace {where} for the lease {self.name}; create it, or name "
                 "another with --leader-elect-resource-namespace"
             )
-        return refused(
+        return refusal_error(
             answer, verb, "leases", access=self._client.access, group=_GROUP, namespace=where
         )
 
@@ -256,7 +256,7 @@ class LeaseSettings(Struct, frozen=True, kw_only=True):
     name: str = "descheduler"
     namespace: str = "kube-system"
 
-    def checked(self) -> LeaseSettings:
+    def validate(self) -> LeaseSettings:
         """The settings, or an error that lists all that is wrong with them."""
         if problems := list(self._problems()):
             raise InputError("leader election cannot work so: " + "; ".join(problems))
@@ -274,9 +274,9 @@ class LeaseSettings(Struct, frozen=True, kw_only=True):
                 f"--leader-elect-lease-duration is {lease:g}s; make it longer than "
                 f"--leader-elect-renew-deadline, which is {renew:g}s"
             )
-        if renew <= retry * SPREAD:
+        if renew <= retry * JITTER_FACTOR:
             yield (
-                f"--leader-elect-renew-deadline is {renew:g}s; make it longer than {SPREAD} times "
+                f"--leader-elect-renew-deadline is {renew:g}s; make it longer than {JITTER_FACTOR} times "
                 f"--leader-elect-retry-period, which is {retry:g}s"
             )
         for flag, name, such in (
@@ -288,7 +288,7 @@ class LeaseSettings(Struct, frozen=True, kw_only=True):
                 yield f"--leader-elect-resource-{flag} is {said}; give it a name like `{such}`"
 
 
-SPREAD = 1.2
+JITTER_FACTOR = 1.2
 """Who waits for a lease asks after one to 2.2 retry periods, so that contenders drift apart."""
 
 

@@ -12,7 +12,7 @@ import ssl
 from urllib.parse import unquote, urlsplit
 
 from resettle.kube.auth.access import Access, Headers
-from resettle.kube.failures import unreachable
+from resettle.kube.failures import unreachable_error
 from resettle.kube.status import Answer
 
 _TIMEOUT_SECONDS = 60
@@ -44,7 +44,7 @@ class BlockingConnection:
 
     def send(self, path: str) -> None:
         """Send a GET request without waiting for its response."""
-        if self._identity.due():
+        if self._identity.is_due():
             self._identity.renew()
         self._path, self._credentials = path, self._identity.headers()
         try:
@@ -57,7 +57,7 @@ class BlockingConnection:
                     connection.putheader(name, value)
             connection.endheaders()
         except (OSError, http.client.HTTPException) as error:
-            raise unreachable(self._access, error) from None
+            raise unreachable_error(self._access, error) from None
 
     def receive(self) -> Answer:
         """The response to the last request; a 401 is tried once more with newer credentials."""
@@ -72,7 +72,7 @@ class BlockingConnection:
             response = self._connection().getresponse()
             return Answer(response.status, response.read())
         except (OSError, http.client.HTTPException) as error:
-            raise unreachable(self._access, error) from None
+            raise unreachable_error(self._access, error) from None
 
     def _connection(self) -> http.client.HTTPConnection:
         trust = self._identity.trust or self._access.trust

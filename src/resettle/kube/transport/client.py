@@ -20,7 +20,7 @@ from urllib.parse import urlencode, urlsplit
 from resettle.clock import SYSTEM, Clock
 from resettle.errors import AnswerLost, ClusterUnreachable
 from resettle.kube.auth.access import Access, Headers
-from resettle.kube.failures import answer_lost, dislikes_us, reason, unreachable
+from resettle.kube.failures import answer_lost_error, rejects_our_certificate, describe_error, unreachable_error
 from resettle.kube.status import Answer
 from resettle.kube.transport.blocking import proxy_credentials
 from resettle.kube.transport.connection import AsyncConnection, Check, WriteBatch, make_buffer
@@ -120,7 +120,7 @@ class Client:
             result: Answer | ClusterUnreachable
             try:
                 result = await self._try(method, path, body, query, content_type, within, before)
-                if result.fine:
+                if result.is_success:
                     return result
             except AnswerLost:
                 raise
@@ -155,7 +155,7 @@ class Client:
             headers = self._headers(credentials) + more
             request = encode_request(method, self._target(path, query), headers, body)
             answer = _answer(await self._exchange(method, request, within, before))
-            if answer.fine or last or not await self._has_renewed(answer.status, credentials):
+            if answer.is_success or last or not await self._has_renewed(answer.status, credentials):
                 break
         return answer
 
@@ -173,11 +173,11 @@ class Client:
                 (response,) = await responses
             except (OSError, TimeoutError) as error:
                 connection.close()
-                if dislikes_us(error):
+                if rejects_our_certificate(error):
                     raise await self._unreachable(error) from None
                 harmless = method in _IDEMPOTENT or not connection.sent
                 if is_new or not harmless or isinstance(error, TimeoutError):
-                    raise answer_lost(self._access, error) from None
+                    raise answer_lost_error(self._access, error) from None
             except BaseException:
                 connection.close()
                 raise
@@ -208,7 +208,7 @@ class Client:
             responses = await expected
         except (OSError, TimeoutError) as error:
             connection.close()
-            raise answer_lost(self._access, error) from None
+            raise answer_lost_error(self._access, error) from None
         except BaseException:
             connection.close()
             raise
@@ -243,9 +243,9 @@ class Client:
                     return
                 body = b"".join([piece async for piece in pieces])
             except (OSError, TimeoutError) as error:
-                if dislikes_us(error):
+                if rejects_our_certificate(error):
                     raise await self._unreachable(error) from None
-                raise ClusterUnreachable(f"{self.server} ended a watch: {reason(error)}") from None
+                raise ClusterUnreachable(f"{self.server} ended a watch: {describe_error(error)}") from None
             finally:
                 connection.close()
             if last or not await self._has_renewed(response.status, credentials):
@@ -288,7 +288,7 @@ class Client:
     # -- credentials ----------------------------------------------------------------------------
 
     async def _credentials(self) -> Headers:
-        if self._identity.due():
+        if self._identity.is_due():
             await asyncio.to_thread(self._identity.renew)
         return self._identity.headers()
 
@@ -303,7 +303,7 @@ class Client:
         return status == _UNAUTHORIZED and await asyncio.to_thread(self._identity.renew, refused)
 
     async def _unreachable(self, error: Exception) -> ClusterUnreachable:
-        return await asyncio.to_thread(unreachable, self._access, error)
+        return await asyncio.to_thread(unreachable_error, self._access, error)
 
 
 @cache

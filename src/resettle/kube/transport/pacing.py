@@ -70,7 +70,7 @@ def pause_before_retry(
 
 def _pause(method: str, result: Answer | ClusterUnreachable, tries: int) -> float | None:
     if isinstance(result, ClusterUnreachable):
-        reads = method == "GET" and result.nobody_there
+        reads = method == "GET" and result.connection_refused
         return _FIRST_PAUSE * 2 ** (tries - 1) if reads else None
     if is_overload(result):
         return status_of(result).retry_after_seconds or _DEFAULT_PAUSE

@@ -17,9 +17,9 @@ from resettle.clock import SYSTEM, Clock
 from resettle.errors import ClusterError, ResettleError
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
-from resettle.kube.watch.events import Reader
+from resettle.kube.watch.events import ObjectReader
 from resettle.kube.watch.reflector import WATCH_SECONDS, Reflector
-from resettle.kube.watch.store import Fingerprint, Heard, OwnKind, Shelf, as_change, fingerprint
+from resettle.kube.watch.store import Fingerprint, OnChange, CustomObjects, ObjectStore, to_change, fingerprint
 from resettle.log import QUIET, Log
 from resettle.model.changes import Changes
 from resettle.model.decoding.decoder import Decoder
@@ -54,24 +54,24 @@ class Cache:
         kinds, known = frozenset(kinds), kinds_by_name(own_kinds)
         self._clock = clock
         self._decoder = Decoder(conditions=CONDITIONS in kinds)
-        self._listeners: list[Heard] = []
+        self._listeners: list[OnChange] = []
         self._ready = asyncio.Event()
         self._failure: ResettleError | None = None
         self._current_at = -math.inf
-        self._own = {name: OwnKind() for name in known if name not in KINDS}
+        self._custom_objects = {name: CustomObjects() for name in known if name not in KINDS}
         self._last = Snapshot.of(
-            nodes=(), pods=(), taken_at=_NEVER, others=dict.fromkeys(sorted(self._own), ())
+            nodes=(), pods=(), taken_at=_NEVER, others=dict.fromkeys(sorted(self._custom_objects), ())
         )
-        self._shelves: dict[str, Shelf] = {}
+        self._stores: dict[str, ObjectStore] = {}
         self._reflectors: dict[str, Reflector] = {}
         # What is read but is no kind, such as usage, is not watched.
         for i, name in enumerate(sorted({*always, *kinds} & known.keys())):
             kind = known[name]
-            shelf = self._shelves[name] = Shelf(self._settled(name), self._heard(name))
+            shelf = self._stores[name] = ObjectStore(self._snapshot_lookup(name), self._change_callback(name))
             self._reflectors[name] = Reflector(
                 name,
                 kind.list_path,
-                Reader(kind.struct, kind.converter(self._decoder)),
+                ObjectReader(kind.struct, kind.converter(self._decoder)),
                 shelf,
                 access=access,
                 client=client,
@@ -105,7 +105,7 @@ class Cache:
             self._ready.set()
         await reflector.follow()
 
-    async def synced(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Returns once every kind has been listed; raises what made that fail for good."""
         await self._ready.wait()
         if self._failure is not None:
@@ -117,7 +117,7 @@ class Cache:
     def _listed(self) -> bool:
         return all(reflector.listed for reflector in self._reflectors.values())
 
-    def listen(self, heard: Callable[[Pod | None, Pod | None], None]) -> None:
+    def add_listener(self, heard: Callable[[Pod | None, Pod | None], None]) -> None:
         """Has every later change of a pod told as (before, after), on the event loop.
 
         A pod of the same name may be another one: then both are there and their uids differ.
@@ -134,12 +134,12 @@ class Cache:
         moving: Iterable[str] = (),
     ) -> Snapshot:
         """The cluster as of the last event heard; not to be asked while a plan is being drawn."""
-        taken = {kind: shelf.take() for kind, shelf in self._shelves.items()}
+        taken = {kind: shelf.take_changes() for kind, shelf in self._stores.items()}
         changed: dict[str, Any] = {
-            KINDS[kind].field: as_change(it) for kind, it in taken.items() if kind in KINDS
+            KINDS[kind].field: to_change(it) for kind, it in taken.items() if kind in KINDS
         }
         others = {
-            kind: own.after(taken[kind]) for kind, own in self._own.items() if taken.get(kind)
+            kind: own.apply(taken[kind]) for kind, own in self._custom_objects.items() if taken.get(kind)
         }
         self._last = self._last.next(
             Changes(
@@ -155,7 +155,7 @@ class Cache:
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """The pod of this name as of the last event heard."""
-        found: Pod | None = self._shelves["Pod"].get(namespace, name)
+        found: Pod | None = self._stores["Pod"].get(namespace, name)
         return found
 
     def age(self) -> float:
@@ -163,7 +163,7 @@ class Cache:
         self._current_at = min(reflector.current_at for reflector in self._reflectors.values())
         return self._clock.steady() - self._current_at
 
-    def older_than(self, seconds: float) -> bool:
+    def is_older_than(self, seconds: float) -> bool:
         """Whether that is longer ago; asked before every request, and so quick about it."""
         # What is known only gets newer: if it was new enough when last looked at, it still is.
         return self._clock.steady() - self._current_at > seconds and self.age() > seconds
@@ -179,9 +179,9 @@ class Cache:
 
     def fingerprints(self) -> dict[str, Fingerprint]:
         """How many of each kind are held, with a digest to hold against a fresh list."""
-        return {kind: fingerprint(shelf) for kind, shelf in self._shelves.items()}
+        return {kind: fingerprint(shelf) for kind, shelf in self._stores.items()}
 
-    def tell(self, log: Log) -> None:
+    def log_state(self, log: Log) -> None:
         """Has a log say what is known of each kind, so that it can be checked from outside."""
         ages, versions = self.ages(), self.versions
         for kind, held in self.fingerprints().items():
@@ -196,21 +196,21 @@ class Cache:
 
     # -- within -----------------------------------------------------------------------------------
 
-    def _heard(self, kind: str) -> Heard:
-        def tell(before: Any, after: Any) -> None:
+    def _change_callback(self, kind: str) -> OnChange:
+        def log_state(before: Any, after: Any) -> None:
             for listener in self._listeners:
                 listener(before, after)
 
-        return tell if kind == "Pod" else _nobody_listens
+        return log_state if kind == "Pod" else _nobody_listens
 
-    def _settled(self, kind: str) -> Callable[[str, str], Any | None]:
+    def _snapshot_lookup(self, kind: str) -> Callable[[str, str], Any | None]:
         """How to find an object of the last snapshot."""
         if kind == "Pod":
-            return lambda namespace, name: self._last.population.named(namespace, name)
+            return lambda namespace, name: self._last.pod_index.get(namespace, name)
         if kind == "Node":
-            return lambda _, name: self._last.fleet.get(name)
-        if kind in self._own:
-            return self._own[kind].get
+            return lambda _, name: self._last.node_index.get(name)
+        if kind in self._custom_objects:
+            return self._custom_objects[kind].get
         field = KINDS[kind].field
         return lambda *key: getattr(self._last, field).get("/".join(filter(None, key)))
 
@@ -218,11 +218,11 @@ class Cache:
         """Has the decoder forget templates and states that no pod has any more."""
         if "Pod" not in self._reflectors:
             return
-        pods, decoder = self._last.population, self._decoder
+        pods, decoder = self._last.pod_index, self._decoder
         in_use = len(pods.templates) + len(pods.states)
         # A list that is being read has pods which no snapshot knows of yet.
         if decoder.held > _SLACK * in_use + _SPARE and not self._reflectors["Pod"].listing:
-            decoder.keep_only(pods.templates, pods.states, pods.places)
+            decoder.keep_only(pods.templates, pods.states, pods.node_names)
 
 
 def _nobody_listens(before: Any, after: Any) -> None:

@@ -30,13 +30,13 @@ from msgspec import Struct
 
 from resettle.errors import ClusterError
 from resettle.kube.auth.access import Access
-from resettle.kube.failures import refused
+from resettle.kube.failures import refusal_error
 from resettle.kube.transport.blocking import BlockingConnection
-from resettle.kube.watch.events import UNREADABLE, Reader, Version, unreadable, version_of
-from resettle.kube.watch.store import Listing, Places
+from resettle.kube.watch.events import UNREADABLE, ObjectReader, Version, unreadable_object, compact_version
+from resettle.kube.watch.store import ListResult, ByNamespace
 from resettle.model.kinds import KINDS, group_of
 
-PORTION = 100_000
+PORTION_BYTES = 100_000
 """Bytes, and what is left of an item."""
 _HEAD = 4096
 _FIRST = b'"items":[{"metadata":{'
@@ -45,7 +45,7 @@ _FIRST = b'"items":[{"metadata":{'
 _NEXT = b'},{"metadata":{'
 
 
-def portions(page: bytes) -> Iterator[bytes]:
+def split_page(page: bytes) -> Iterator[bytes]:
     """The same items in pages that say nothing else but for the first; one that is short as it is.
 
     Only for built-in kinds; what is written in another manner is left in one piece.
@@ -53,21 +53,21 @@ def portions(page: bytes) -> Iterator[bytes]:
     start = page.find(_FIRST, 0, _HEAD)
     whole = memoryview(page)
     begin, at = b"", 0
-    cut = page.find(_NEXT, start + PORTION) if start >= 0 else -1
+    cut = page.find(_NEXT, start + PORTION_BYTES) if start >= 0 else -1
     while cut >= 0:
         yield b"".join((begin, whole[at : cut + 1], b"]}"))
         begin, at = b'{"metadata":{},"items":[', cut + len(b"},")
-        cut = page.find(_NEXT, at + PORTION)
+        cut = page.find(_NEXT, at + PORTION_BYTES)
     yield begin + page[at:]
 
 
-PAGE = 500
+PAGE_SIZE = 500
 _BUILT_IN = frozenset(kind.path for kind in KINDS.values())
 _TOKEN = re.compile(rb'"continue":\s*"([^"\\]*)"')
 _LIST_HEAD = 2048
 
 
-class Expired(ClusterError):
+class ListExpired(ClusterError):
     """A list took so long that the rest of it is no longer to be had."""
 
 
@@ -86,7 +86,7 @@ class PageEnd(Struct):
 _page_end = msgspec.json.Decoder(PageEnd)
 
 
-class Api:
+class ListClient:
     """Lists from one API server, over one connection."""
 
     def __init__(self, access: Access) -> None:
@@ -97,28 +97,28 @@ class Api:
         """Ends the connection."""
         self._connection.close()
 
-    def ask(self, path: str) -> None:
+    def send(self, path: str) -> None:
         """Sends a request without waiting for its answer."""
         self._connection.send(path)
 
-    def answer(self, what: str, group: str = "") -> bytes:
+    def receive(self, what: str, group: str = "") -> bytes:
         """The body of the answer to the last request; `what` and `group` are told in errors."""
         answer = self._connection.receive()
         if answer.status == 200:
             return answer.body
         if answer.status == 410:
-            raise Expired(f"the list of {what} expired before its end was read; try again")
-        raise refused(answer, "list", what, group=group, access=self._access)
+            raise ListExpired(f"the list of {what} expired before its end was read; try again")
+        raise refusal_error(answer, "list", what, group=group, access=self._access)
 
-    def pages(self, path: str, what: str, limit: int = PAGE) -> Iterator[bytes]:
+    def pages(self, path: str, what: str, limit: int = PAGE_SIZE) -> Iterator[bytes]:
         """The pages of a list; the next one is asked for before this one is handed out."""
         token = ""
-        self.ask(f"{path}?limit={limit}")
+        self.send(f"{path}?limit={limit}")
         while True:
-            body = self.answer(what, group_of(path))
+            body = self.receive(what, group_of(path))
             token = _next_token(body, what)
             if token:
-                self.ask(f"{path}?limit={limit}&continue={quote(token)}")
+                self.send(f"{path}?limit={limit}&continue={quote(token)}")
             yield body
             if not token:
                 return
@@ -127,7 +127,7 @@ class Api:
         """The same in smaller pages, which are decoded with less effort."""
         for page in self.pages(path, what):
             if path in _BUILT_IN:
-                yield from portions(page)
+                yield from split_page(page)
             else:
                 yield page
 
@@ -155,22 +155,22 @@ def malformed_list(what: str, error: Exception) -> ClusterError:
 T = TypeVar("T")
 
 
-def listed(
-    access: Access, path: str, reader: Reader, held: Places[Version], unwanted: Event
-) -> Listing:
+def list_kind(
+    access: Access, path: str, reader: ObjectReader, held: ByNamespace[Version], unwanted: Event
+) -> ListResult:
     """The list as it is now; given up between two pages once it is `unwanted`."""
     what = path.rpartition("/")[2]
-    listing = Listing("", {}, {})
+    listing = ListResult("", {}, {})
     # Objects of one namespace come in a row.
     namespace: str | None = None
     before: dict[str, Version] = {}
     versions: dict[str, Version] = {}
     put: dict[str, Any] = {}
-    modelled = reader.modelled
-    api = Api(access)
+    modelled = reader.convert
+    api = ListClient(access)
     try:
         for body in api.portions(path, what):
-            version, items = reader.page(body, what)
+            version, items = reader.read_page(body, what)
             # All pages of a list show the moment of the first.
             listing.version = listing.version or version
             try:
@@ -181,12 +181,12 @@ def listed(
                         before = held.get(namespace, {})
                         versions = listing.versions.setdefault(namespace, {})
                         put = listing.put.setdefault(namespace, {})
-                    name, ours = meta.name, version_of(meta.resource_version)
+                    name, ours = meta.name, compact_version(meta.resource_version)
                     if before.get(name) != ours or not ours:
                         put[name] = modelled(item)
                     versions[name] = ours
             except UNREADABLE as error:
-                raise unreadable(item, what, error) from None
+                raise unreadable_object(item, what, error) from None
             if unwanted.is_set():
                 break
     finally:
@@ -194,7 +194,7 @@ def listed(
     return listing
 
 
-async def in_thread(work: Callable[[Event], T]) -> T:
+async def run_in_thread(work: Callable[[Event], T]) -> T:
     """What the work returns. Whoever no longer waits for it leaves its thread behind to end."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()

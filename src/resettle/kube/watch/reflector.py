@@ -20,20 +20,20 @@ from resettle.errors import ClusterError, Forbidden, InputError, Unauthorized
 from resettle.kube.auth.access import Access
 from resettle.kube.status import Answer, status_of
 from resettle.kube.transport.client import Client
-from resettle.kube.watch.events import UNREADABLE, Garbled, News, Reader, unreadable, version_of
-from resettle.kube.watch.lists import in_thread, listed
-from resettle.kube.watch.store import Shelf
+from resettle.kube.watch.events import UNREADABLE, MalformedObject, WatchEvent, ObjectReader, unreadable_object, compact_version
+from resettle.kube.watch.lists import run_in_thread, list_kind
+from resettle.kube.watch.store import ObjectStore
 from resettle.log import Log
 
 LONGEST_PAUSE = 30.0
 FIRST_PAUSE = 0.1
 FIRST_TRIES = 8
 """How often a first list is tried, over some twelve seconds, before its error is for good."""
-RESUMED = 4
+RESUMES_BEFORE_LIST = 4
 """How often a watch is taken up in vain before the kind is listed anew."""
 WATCH_SECONDS = 90
 """A watch that ends in order proves that nothing was missed: an upper limit to doubt."""
-DOUBT_SECONDS = 60.0
+RELIST_AFTER_SECONDS = 60.0
 """How long watches that are cut before they speak leave us without news until we list anew."""
 _GRACE_SECONDS = 15
 _GONE = 410
@@ -43,11 +43,11 @@ _BRIEF_SECONDS = 1.0
 _EVERYDAY = 2
 
 
-class Outdated(ClusterError):
+class WatchExpired(ClusterError):
     """The watch cannot go on from here; only a list can."""
 
 
-class Refused(ClusterError):
+class WatchRefused(ClusterError):
     """The API server will not let us watch for now, nor list."""
 
 
@@ -58,8 +58,8 @@ class Reflector:
         self,
         kind: str,
         path: str,
-        reader: Reader,
-        shelf: Shelf,
+        reader: ObjectReader,
+        store: ObjectStore,
         *,
         access: Access,
         client: Client,
@@ -79,7 +79,7 @@ class Reflector:
         self._path = path
         self._what = path.rpartition("/")[2]
         self._reader = reader
-        self._shelf = shelf
+        self._store = store
         self._access = access
         self._client = client
         self._clock = clock
@@ -114,12 +114,12 @@ class Reflector:
                 if self._must_list:
                     await self._list()
                 await self._watch()
-            except (Outdated, Garbled) as error:
+            except (WatchExpired, MalformedObject) as error:
                 self._must_list = True
                 self._because = str(error)
                 self._trouble(error)
             except (ClusterError, InputError) as error:
-                if self.age() > DOUBT_SECONDS and not isinstance(error, Refused):
+                if self.age() > RELIST_AFTER_SECONDS and not isinstance(error, WatchRefused):
                     self._must_list = True
                     self._because = f"nothing was heard for {self.age():.0f} s"
                 self._trouble(error)
@@ -129,14 +129,14 @@ class Reflector:
         began = self._clock.steady()
         self.listing = True
         try:
-            work = partial(listed, self._access, self._path, self._reader, self._shelf.versions)
-            listing = await in_thread(work)
+            work = partial(list_kind, self._access, self._path, self._reader, self._store.versions)
+            listing = await run_in_thread(work)
         finally:
             self.listing = False
         self.version = listing.version
         self._must_list = False
         self.current_at = began
-        self._shelf.replace(listing)
+        self._store.replace(listing)
         if self.listed:
             self._log.info("listed again", kind=self.kind, reason=self._because)
         else:
@@ -159,43 +159,43 @@ class Reflector:
                 if isinstance(line, Answer):
                     self._refused(line)
                 else:
-                    self._take(self._reader.line(line, self._what))
+                    self._take(self._reader.read_event(line, self._what))
         if self._clock.steady() - began < _BRIEF_SECONDS and self.current_at < began:
             raise ClusterError(f"a watch of {self._what} ended as soon as it began")
         self._well()
 
-    def _take(self, news: News) -> None:
+    def _take(self, news: WatchEvent) -> None:
         """Enters what a line told, and takes note of how far we have heard."""
         match news.type:
             case "ERROR":
-                raise Outdated(f"the watch of {self._what} ended: {news.reason}")
+                raise WatchExpired(f"the watch of {self._what} ended: {news.reason}")
             case "BOOKMARK":
                 if _before(news.version, self.version):
-                    raise Outdated(f"{self._what} are at an earlier version than they were")
+                    raise WatchExpired(f"{self._what} are at an earlier version than they were")
             case "DELETED":
                 meta = news.item.metadata
-                self._shelf.drop(meta.namespace, meta.name)
+                self._store.drop(meta.namespace, meta.name)
             case _:
                 meta = news.item.metadata
                 thing = self._modelled(news)
-                self._shelf.put(meta.namespace, meta.name, version_of(meta.resource_version), thing)
+                self._store.put(meta.namespace, meta.name, compact_version(meta.resource_version), thing)
         self.version = news.version or self.version
         self._well()
 
-    def _modelled(self, news: News) -> object:
+    def _modelled(self, news: WatchEvent) -> object:
         try:
-            return self._reader.modelled(news.item)
+            return self._reader.convert(news.item)
         except UNREADABLE as error:
-            raise Garbled(str(unreadable(news.item, self._what, error))) from None
+            raise MalformedObject(str(unreadable_object(news.item, self._what, error))) from None
 
     def _refused(self, answer: Answer) -> None:
         said = status_of(answer)
         reason = f"a watch of {self._what} was answered {answer.status}: {said.message}"
         self._advice = said.retry_after_seconds or 0.0
-        in_vain = self._failures % RESUMED == RESUMED - 1 and answer.status not in _BUSY
+        in_vain = self._failures % RESUMES_BEFORE_LIST == RESUMES_BEFORE_LIST - 1 and answer.status not in _BUSY
         if answer.status == _GONE or in_vain:
-            raise Outdated(reason)
-        raise Refused(reason) if answer.status in _BUSY else ClusterError(reason)
+            raise WatchExpired(reason)
+        raise WatchRefused(reason) if answer.status in _BUSY else ClusterError(reason)
 
     def _well(self) -> None:
         self.current_at = self._clock.steady()
@@ -206,7 +206,7 @@ class Reflector:
     def _trouble(self, error: Exception) -> None:
         """Counts a failure, and tells of it if it lasts: a watch that is cut is everyday life."""
         self._failures += 1
-        if isinstance(error, Garbled | InputError) or self._failures > _EVERYDAY:
+        if isinstance(error, MalformedObject | InputError) or self._failures > _EVERYDAY:
             log = self._log.only_when_new(f"watch {self.kind}")
             log.warning("cluster not heard", kind=self.kind, reason=str(error))
         else:

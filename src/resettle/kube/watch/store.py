@@ -30,36 +30,36 @@ from resettle.model.changes import Change
 from resettle.model.pod import Pod
 
 V = TypeVar("V")
-Places = dict[str, dict[str, V]]
+ByNamespace = dict[str, dict[str, V]]
 """Something for each object, by namespace and name; things without a namespace are under ``."""
-Heard = Callable[[Any, Any], None]
+OnChange = Callable[[Any, Any], None]
 
 
-class Listing(Struct):
+class ListResult(Struct):
     """A finished list, in terms of what it changes."""
 
     version: str
-    versions: Places[Version]
+    versions: ByNamespace[Version]
     """Of every object there is."""
-    put: Places[Any]
+    put: ByNamespace[Any]
     """Objects whose version is not the one held before."""
 
 
-class Shelf:
+class ObjectStore:
     """One kind as of the last thing heard; `settled` finds an object of the last snapshot."""
 
-    def __init__(self, settled: Callable[[str, str], Any | None], heard: Heard) -> None:
-        self._settled = settled
-        self._heard = heard
-        self.versions: Places[Version] = {}
-        self._pending: Places[Any | None] = {}
+    def __init__(self, settled: Callable[[str, str], Any | None], heard: OnChange) -> None:
+        self._from_snapshot = settled
+        self._on_change = heard
+        self.versions: ByNamespace[Version] = {}
+        self._pending: ByNamespace[Any | None] = {}
 
     def get(self, namespace: str, name: str) -> Any | None:
         """The object, as of the last event heard."""
         pending = self._pending.get(namespace)
         if pending is not None and name in pending:
             return pending[name]
-        return self._settled(namespace, name)
+        return self._from_snapshot(namespace, name)
 
     def put(self, namespace: str, name: str, version: Version, thing: Any) -> None:
         """Holds an object; one that says nothing new to us changes only its version."""
@@ -76,14 +76,14 @@ class Shelf:
                 del self.versions[namespace]
             self._change(namespace, name, None)
 
-    def replace(self, listing: Listing) -> None:
+    def replace(self, listing: ListResult) -> None:
         """Holds what a list has: what is no longer on it goes, what differs takes its place."""
         before, self.versions = self.versions, listing.versions
         if not before and not self._pending:
             self._pending = listing.put
             for things in listing.put.values():
                 for thing in things.values():
-                    self._heard(None, thing)
+                    self._on_change(None, thing)
             return
         for namespace, name in _missing(before, listing.versions):
             self._change(namespace, name, None)
@@ -91,7 +91,7 @@ class Shelf:
             for name, thing in things.items():
                 self._change(namespace, name, thing)
 
-    def take(self) -> Places[Any | None]:
+    def take_changes(self) -> ByNamespace[Any | None]:
         """What has changed since this was last asked; None for what is gone."""
         pending, self._pending = self._pending, {}
         return pending
@@ -100,10 +100,10 @@ class Shelf:
         before = self.get(namespace, name)
         if not _same(before, thing):
             self._pending.setdefault(namespace, {})[name] = thing
-            self._heard(before, thing)
+            self._on_change(before, thing)
 
 
-def as_change(taken: Places[Any | None]) -> Change[Any]:
+def to_change(taken: ByNamespace[Any | None]) -> Change[Any]:
     """The same in the terms of a snapshot."""
     put, gone = [], []
     for namespace, things in taken.items():
@@ -115,7 +115,7 @@ def as_change(taken: Places[Any | None]) -> Change[Any]:
     return Change(tuple(put), frozenset(gone))
 
 
-def _missing(before: Places[Version], after: Places[Version]) -> Iterator[tuple[str, str]]:
+def _missing(before: ByNamespace[Version], after: ByNamespace[Version]) -> Iterator[tuple[str, str]]:
     for namespace, versions in before.items():
         there = after.get(namespace, {})
         for name in versions:
@@ -133,17 +133,17 @@ def _same(one: Any | None, other: Any | None) -> bool:
     return structs.astuple(one) == structs.astuple(other)
 
 
-class OwnKind:
+class CustomObjects:
     """All objects of one such kind, as of the last snapshot."""
 
     def __init__(self) -> None:
-        self._things: Places[Any] = {}
+        self._things: ByNamespace[Any] = {}
 
     def get(self, namespace: str, name: str) -> Any | None:
         """The object of this name, if there is one."""
         return self._things.get(namespace, {}).get(name)
 
-    def after(self, taken: Places[Any | None]) -> tuple[Any, ...]:
+    def apply(self, taken: ByNamespace[Any | None]) -> tuple[Any, ...]:
         """All objects once these have come or changed, or gone where there is None; in order."""
         for namespace, things in taken.items():
             here = self._things.setdefault(namespace, {})
@@ -163,13 +163,13 @@ class Fingerprint(Struct, frozen=True):
     digest: str
 
 
-def fingerprint(shelf: Shelf) -> Fingerprint:
+def fingerprint(shelf: ObjectStore) -> Fingerprint:
     """That of all a shelf holds, as of the last event heard."""
     lines = sorted(_lines(shelf))
     return Fingerprint(len(lines), sha256(b"".join(lines)).hexdigest())
 
 
-def _lines(shelf: Shelf) -> Iterator[bytes]:
+def _lines(shelf: ObjectStore) -> Iterator[bytes]:
     for namespace, versions in shelf.versions.items():
         for name, version in versions.items():
             thing = shelf.get(namespace, name)
