@@ -21,7 +21,7 @@ from threading import Timer
 
 import yaml
 
-from resettle.testing import PocketServer
+from resettle.testing import ApiServer
 from tests.cli.harness import accept_interrupts
 from tests.docs.page import ROOT, Page, Shown
 
@@ -97,7 +97,7 @@ def sitting_down(folder: Path, *programs: Path) -> Iterator[Reader]:
     """A reader with these folders of programs at hand, before a cluster that is the example's."""
     shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True)
     objects = yaml.safe_load((EXAMPLE / "cluster.yaml").read_text(encoding="utf-8"))["items"]
-    with PocketServer(objects) as pocket:
+    with ApiServer(objects) as pocket:
         paths = [*map(str, programs), str(Path(sys.executable).parent), os.environ["PATH"]]
         yield Reader(
             folder,

@@ -73,7 +73,7 @@ def _notes() -> Iterator[tuple[str, bool]]:
 def ground_codes() -> set[str]:
     """Every code under which some check rules a node out."""
     found: set[str] = set()
-    for file in (SOURCE / "model" / "fit.py", SOURCE / "model" / "outlook.py"):
+    for file in (SOURCE / "placement" / "upstream_fit.py", SOURCE / "placement" / "projection.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.name == "_checks":
                 found |= {code for code in map(_yielded, ast.walk(node)) if code}

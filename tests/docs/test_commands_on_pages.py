@@ -16,7 +16,7 @@ ELSEWHERE = {
     "docs/policy/rebalancing-vms.md": "tests/docs/test_rebalancing_vms_page.py",
     "docs/operate/install.md": "tests/e2e/test_install_page.py",
     "docs/extend/write-a-plugin.md": "tests/examples/test_tutorial.py",
-    "docs/extend/test-controllers.md": "tests/testing/test_life_page.py",
+    "docs/extend/test-controllers.md": "tests/docs/test_testing_controllers_page.py",
     "examples/moving-day/README.md": "tests/examples/test_out_of_tree.py",
     "examples/please-leave/README.md": "tests/examples/test_out_of_tree_mover.py",
 }

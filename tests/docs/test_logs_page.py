@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resettle.eviction.executor import EVENTS
-from resettle.framework.mover import Ending
-from resettle.log import TOLD_FROM
+from resettle.framework.mover import MoveResult
+from resettle.log import VERBOSITY_FROM
 
 from .reference import DOCS, ROOT
 
 LEVELS = ("debug", "detail", "info", "warning", "error")
-LEDGER = (ROOT / "src/resettle/evict/ledger.py").read_text(encoding="utf-8")
+LEDGER = (ROOT / "src/resettle/eviction/in_flight.py").read_text(encoding="utf-8")
 PAGE = (DOCS / "reference" / "logs.md").read_text(encoding="utf-8")
 
 # Where the event is not written out at the call: who tells, and what it may be.
 INDIRECT = {
     "controllers/soft_taints/reconcile.py": {"tainted", "untainted"},
-    "evict/executor.py": {*EVENTS.values(), str(Ending.EVICTED)},
-    "evict/ledger.py": set(re.findall(r"\"([a-z ]*(?:after all|in background))\"", LEDGER)),
+    "eviction/executor.py": {*EVENTS.values(), str(MoveResult.EVICTED)},
+    "eviction/in_flight.py": set(re.findall(r"\"([a-z ]*(?:after all|in background))\"", LEDGER)),
 }
 
 
@@ -48,7 +48,7 @@ def calls() -> Iterator[Told]:
                     level in LEVELS and is_log(told)
                 ):
                     yield Told(name, level, event_of(node), facts_of(node))
-                case ast.Call(func=ast.Name(id="write")) if name == "evict/executor.py":
+                case ast.Call(func=ast.Name(id="write")) if name == "eviction/executor.py":
                     yield Told(name, "", event_of(node), facts_of(node))
 
 
@@ -85,7 +85,7 @@ def rows() -> dict[str, tuple[str, set[str]]]:
 
 def shown(level: str) -> str:
     """The level as the page writes it."""
-    return f"debug, from {TOLD_FROM[level]}" if level in TOLD_FROM else level  # type: ignore[index]
+    return f"debug, from {VERBOSITY_FROM[level]}" if level in VERBOSITY_FROM else level  # type: ignore[index]
 
 
 def test_every_event_is_on_the_page_and_no_other() -> None:

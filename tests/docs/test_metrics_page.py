@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from resettle.cli.main import parser
+from resettle.cli.main import build_parser
 from resettle.controllers.soft_taints.runner import RoundResult
-from resettle.eviction.in_flight import Stage
-from resettle.framework.mover import Ending
+from resettle.eviction.in_flight import MoveStage
+from resettle.framework.mover import MoveResult
 from resettle.runtime.status import Result, Role
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE, SOFT_TAINTER_CATALOGUE
 from resettle.telemetry.metrics.run import IMMEDIATE_RESULTS, LIMIT_RESULTS, RunMetrics
@@ -31,8 +31,8 @@ def test_the_page_of_metrics_is_what_the_catalogue_says() -> None:
     [
         ("`result` of evictions", {*IMMEDIATE_RESULTS.values(), *LIMIT_RESULTS.values()}),
         ("`result` of cycles", {*Result}),
-        ("`outcome`", {*Ending}),
-        ("`stage`", {*Stage}),
+        ("`outcome`", {*MoveResult}),
+        ("`stage`", {*MoveStage}),
         ("`role`", {*Role}),
         ("`result` of rounds", {*RoundResult}),
         ("`outcome` of writes", {*Write}),
@@ -67,7 +67,7 @@ def test_every_check_of_health_is_explained() -> None:
 
 @pytest.mark.parametrize("command", ["run", "soft-tainter"])
 def test_every_flag_of_serving_is_explained(command: str) -> None:
-    words = parser().parse_args([command, "--policy=p"])
+    words = build_parser().parse_args([command, "--policy=p"])
     flags = {name.replace("_", "-") for name in vars(words)}
     serving = {it for it in flags if it.startswith("tls-")} - {"tls-curve-preferences"}
     serving |= {"secure-port", "bind-address", "cert-dir", "disable-metrics", "protect-metrics"}

@@ -13,9 +13,9 @@ from resettle.eviction import in_flight
 from resettle.eviction.eviction_api import eviction_of
 from resettle.eviction.executor import AT_ONCE
 from resettle.eviction.pod_events import event_of
-from resettle.framework import Ending, Options
+from resettle.framework import MoveResult, Options
 from resettle.kube.transport.pacing import TRIES
-from resettle.testing import HandClock
+from resettle.testing import ManualClock
 from tests.eviction.builders import seen, to_leave
 
 from .page import doc
@@ -29,14 +29,14 @@ def blocks(kind: str) -> list[str]:
 
 
 def test_every_outcome_is_explained() -> None:
-    assert doc(PAGE).first_column("Results") >= {str(ending) for ending in Ending}
-    assert len(doc(PAGE).table("Results")) == len(Ending)
+    assert doc(PAGE).first_column("Results") >= {str(ending) for ending in MoveResult}
+    assert len(doc(PAGE).table("Results")) == len(MoveResult)
 
 
 def test_the_page_says_which_outcomes_limits_count() -> None:
     counted = {row[0].strip("`"): row[-1].startswith("yes") for row in doc(PAGE).table("Results")}
 
-    assert counted == {str(ending): ending.counts for ending in Ending}
+    assert counted == {str(ending): ending.counts_as_leaving for ending in MoveResult}
 
 
 def test_the_picture_of_the_ledger_is_the_one_beside_its_code() -> None:
@@ -66,9 +66,9 @@ def keys(value: Any) -> Any:
 
 
 def test_the_events_say_what_the_page_says() -> None:
-    for column, ending in ((1, Ending.EVICTED), (2, Ending.BUDGET)):
+    for column, ending in ((1, MoveResult.EVICTED), (2, MoveResult.BUDGET)):
         event = event_of(
-            to_leave(seen()), "" if ending is Ending.EVICTED else "no", "me", HandClock().now()
+            to_leave(seen()), "" if ending is MoveResult.EVICTED else "no", "me", ManualClock().now()
         )
         told = {row[0].strip("`"): row[column].strip("`") for row in doc(PAGE).table("Events")}
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from resettle.cli.main import parser
+from resettle.cli.main import build_parser
 from resettle.cli.text.plan import plan_document
-from resettle.framework.codes import NOTED, REFUSED, RULED_OUT, STOPPED, UNWANTED, Meaning
+from resettle.framework.codes import NOTED, REFUSED, RULED_OUT, STOPPED, NOT_PROPOSED, Meaning
 from resettle.model.kinds import KINDS
 from resettle.testing import cluster, node, plan, pod
 from tools.plugin_pages.page import IN_TREE
@@ -38,7 +38,7 @@ from .reference import (
     [
         pytest.param(refusal_codes(), REFUSED, id="refusals"),
         pytest.param(stopped_codes(), STOPPED, id="ways to stop"),
-        pytest.param(unwanted_codes(), UNWANTED, id="reasons to pass a pod over"),
+        pytest.param(unwanted_codes(), NOT_PROPOSED, id="reasons to pass a pod over"),
         pytest.param(ground_codes(), RULED_OUT, id="what rules a node out"),
         pytest.param(noted_codes(), NOTED, id="remarks on a node"),
     ],
@@ -54,7 +54,7 @@ def test_every_code_in_the_source_is_listed_and_every_listed_one_is_used(
     [
         pytest.param("Why a pod stays", REFUSED, id="refusals"),
         pytest.param("Why a plugin stops", STOPPED, id="ways to stop"),
-        pytest.param("Why a pod is not proposed", UNWANTED, id="reasons to pass a pod over"),
+        pytest.param("Why a pod is not proposed", NOT_PROPOSED, id="reasons to pass a pod over"),
         pytest.param("Why a node does not take a pod", RULED_OUT, id="what rules a node out"),
         pytest.param("What is remarked on a node", NOTED, id="remarks on a node"),
     ],
@@ -147,7 +147,7 @@ def test_every_key_of_an_answer_is_explained(subject: str) -> None:
     ],
 )
 def test_every_flag_of_a_command_is_explained(command: list[str], page: str, heading: str) -> None:
-    told = parser()
+    told = build_parser()
     for word in command:
         (commands,) = (it for it in told._actions if isinstance(it.choices, dict))
         assert isinstance(commands.choices, dict)

@@ -8,7 +8,7 @@ import pytest
 
 from resettle.model import Semantics
 from resettle.plugins.remove_pods_violating_node_taints import KEYS, PREFIXES
-from resettle.policy.versions.upstream_differences import HABITS, SAFE_DEFAULTS
+from resettle.policy.versions.upstream_differences import UPSTREAM_BEHAVIOURS, SAFE_DEFAULTS
 
 from .reference import DOCS
 
@@ -32,16 +32,16 @@ def test_every_flag_has_a_section_and_nothing_else_has() -> None:
 
 @each_flag
 def test_a_section_says_what_the_peer_does_and_what_we_do_instead(flag: str) -> None:
-    habit = HABITS[flag]
+    habit = UPSTREAM_BEHAVIOURS[flag]
 
-    assert f"**kubernetes-sigs/descheduler:** {habit.peer}" in FLAGS[flag]
-    assert f"**`resettle/v1`:** {habit.ours}" in FLAGS[flag]
+    assert f"**kubernetes-sigs/descheduler:** {habit.upstream}" in FLAGS[flag]
+    assert f"**`resettle/v1`:** {habit.resettle}" in FLAGS[flag]
 
 
 @each_flag
 def test_a_section_says_whom_it_touches_and_then_why(flag: str) -> None:
-    plugins = ", ".join(HABITS[flag].plugins) or "every plugin that proposes pods"
-    _, _, why = FLAGS[flag].partition(HABITS[flag].ours)
+    plugins = ", ".join(UPSTREAM_BEHAVIOURS[flag].plugins) or "every plugin that proposes pods"
+    _, _, why = FLAGS[flag].partition(UPSTREAM_BEHAVIOURS[flag].resettle)
 
     assert FLAGS[flag].startswith(f"Touches {plugins}.")
     assert len(why.split()) > 10

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from resettle.cli.inputs.scenario import EventDocument, ScenarioDocument
 from resettle.cli.inputs.simulation import LoadsDocument, Queries
-from resettle.cli.text.simulation_json import stories_document
+from resettle.cli.text.simulation_json import simulation_document
 from resettle.model.constraints import PREFER_NO_SCHEDULE, Taint
 from resettle.model.objects import Node
 from resettle.model.snapshot import Snapshot
@@ -30,7 +30,7 @@ def document() -> Any:
     )
     script = scripted({1: ["waits"]}, always=["again"])
     told = story(world, script, cycles=3, tainter=Marker())
-    return json.loads(json.dumps(stories_document([told])))
+    return json.loads(json.dumps(simulation_document([told])))
 
 
 class Marker:

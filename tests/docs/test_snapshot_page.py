@@ -6,13 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from resettle.cli.main import parser
+from resettle.cli.main import build_parser
 from tests.cli.harness import surroundings
 from tests.docs.page import doc
 
 
 def test_every_flag_is_explained_on_the_page() -> None:
-    (commands,) = (it for it in parser()._actions if isinstance(it.choices, dict))
+    (commands,) = (it for it in build_parser()._actions if isinstance(it.choices, dict))
     assert isinstance(commands.choices, dict)
     flags = commands.choices["snapshot"]._actions
 

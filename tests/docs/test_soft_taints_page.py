@@ -7,12 +7,12 @@ import re
 import yaml
 from msgspec import structs
 
-from resettle.cli.commands.soft_tainter import settings_of
-from resettle.cli.main import parser
+from resettle.cli.commands.soft_tainter import taint_settings
+from resettle.cli.main import build_parser
 from resettle.controllers.soft_taints.desired import TaintScheme, excess, level_of
 from resettle.controllers.soft_taints.reconcile import Mode, task_of
 from resettle.framework import default_registry, load_policy
-from resettle.framework.descheduler import assembled
+from resettle.framework.descheduler import build_descheduler
 from resettle.policy.document import SoftTaints
 from tests.deploy.values import CHART, read
 
@@ -51,13 +51,13 @@ def test_every_flag_that_is_listed_exists() -> None:
 
     for flag, value in flags:
         given = f"{flag}={value}" if value and value != "…" else flag
-        assert parser().parse_args(["soft-tainter", "--policy=p", given]).policy == "p"
+        assert build_parser().parse_args(["soft-tainter", "--policy=p", given]).policy == "p"
     assert {"--interval", "--once", "--dry-run", "--remove-only"} <= {flag for flag, _ in flags}
 
 
 def test_the_commands_of_the_page_are_understood() -> None:
     for line in re.findall(r"^\$ resettle (soft-tainter .*?)(?:  +#.*)?$", TEXT, re.M):
-        assert settings_of(parser().parse_args(line.split()))
+        assert taint_settings(build_parser().parse_args(line.split()))
 
 
 def test_the_taints_of_the_page_are_those_that_are_set() -> None:
@@ -92,7 +92,7 @@ def test_the_example_is_a_policy_without_mistakes_that_has_nodes_tainted() -> No
     policy = load_policy(text, name="example", plugins=default_registry())
 
     assert policy.warnings == ()
-    task = task_of(assembled(policy, default_registry()), Mode.TAINT)
+    task = task_of(build_descheduler(policy, default_registry()), Mode.TAINT)
     assert task.thresholds is not None
     assert task.kinds == {"Node"}
     assert doc(PAGE).first_column("`softTaints` in the policy") >= {"levels", "releaseMargin"}

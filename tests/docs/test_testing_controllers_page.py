@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resettle.cli.main import parser
+from resettle.cli.main import build_parser
 from resettle.testing import controllers
 from resettle.testing.controllers.kubelet import CRASHES_EVERY, SILENT, TAKES
 from tests import ROOT
@@ -45,7 +45,7 @@ def test_everybody_who_acts_is_listed() -> None:
 
 def test_every_flag_of_the_demo_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parser().parse_args(["demo", "--help"])
+        build_parser().parse_args(["demo", "--help"])
 
     flags = set(re.findall(r"^  (--\w+)", capsys.readouterr().out, re.M))
     assert flags <= {re.findall(r"--\w+", cell)[0] for cell in first_column("The demo")[1:]}

@@ -122,7 +122,7 @@ def test_an_object_that_does_not_fit_its_struct_is_an_error_that_names_its_place
         dumped(listing("List", widget("w"), widget("v", size="large")), kinds=(WIDGET,))
     assert str(caught.value) == (
         "file-0: items[1] is not a Widget as Kubernetes writes it: "
-        "Expected `int`, got `str` - at `$.size`; mend it or leave it out"
+        "Expected `int`, got `str` - at `$.size`; correct it or leave it out"
     )
 
 

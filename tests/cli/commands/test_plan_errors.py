@@ -119,7 +119,7 @@ def as_text(item: dict[str, Any]) -> str:
             "c.json",
             listing([pod("p"), {**pod("q"), "spec": {"containers": 5}}]),
             "c.json: items[1] is not a Pod as Kubernetes writes it: Expected `array | null`, "
-            "got `int` - at `$.spec.containers`; mend it or leave it out",
+            "got `int` - at `$.spec.containers`; correct it or leave it out",
             id="a pod unlike any that Kubernetes writes",
         ),
         pytest.param(

@@ -128,7 +128,7 @@ def event(text: str) -> str:
                 "write a number such as `250m`, `1.5` or `2Gi`",
                 "s.yaml:7:9: events[0].apply[3]",
                 "this is not a Pod as Kubernetes writes it: Expected `object`, got `int` - at "
-                "`$.spec`; mend it or leave it out",
+                "`$.spec`; correct it or leave it out",
             ],
             id="objects that are none",
         ),

@@ -1,7 +1,4 @@
-"""Flags about records: where one is written, and which of its cycles is meant.
-
-Who writes the record of a run, as its flags say.
-"""
+"""Flags about records: where `run` writes one, and which of its cycles other commands read."""
 
 from __future__ import annotations
 
@@ -11,11 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from resettle.errors import InputError
-from resettle.log import Log
-from resettle.model.resources import parse_quantity, units
-from resettle.policy.args import DURATION, parse_duration
 
 if TYPE_CHECKING:
+    from resettle.log import Log
     from resettle.record.writer import CycleRecorder
 
 _ONLY_WITH_RECORD = ("cycle", "at", "round")
@@ -24,47 +19,47 @@ MAX_SIZE, MAX_AGE = "1Gi", "336h"
 
 
 def add_record_flags(command: argparse.ArgumentParser) -> None:
-    """Adds the flags of who writes a record."""
+    """Add the flags of a command that writes a record."""
     group = command.add_argument_group("a record of all cycles")
     group.add_argument(
-        "--record", metavar="DIR", help="keep what each cycle saw, decided and did in this folder"
+        "--record", metavar="DIR", help="write what each cycle saw, decided and did to this folder"
     )
     group.add_argument(
         "--record-max-size",
         metavar="BYTES",
         default=MAX_SIZE,
-        help="the oldest cycles go when it grows over this (%(default)s)",
+        help="delete the oldest cycles when the folder is larger than this (%(default)s)",
     )
     group.add_argument(
         "--record-max-age",
         metavar="TIME",
         default=MAX_AGE,
-        help="and when they are older than this (%(default)s)",
+        help="delete cycles that are older than this (%(default)s)",
     )
 
 
 def add_cycle_flags(command: argparse.ArgumentParser) -> None:
-    """Adds the flags that name one cycle of a record."""
+    """Add the flags that choose one cycle of a record."""
     which = command.add_mutually_exclusive_group()
-    which.add_argument("--cycle", metavar="N", type=parse_count, help="the cycle of this number")
+    which.add_argument("--cycle", metavar="N", type=parse_count, help="the cycle with this number")
     which.add_argument(
-        "--at", metavar="TIME", help="the last cycle up to a time such as 2026-01-31T12:00:00Z"
+        "--at", metavar="TIME", help="the last cycle before a time such as 2026-01-31T12:00:00Z"
     )
 
 
 def parse_count(text: str) -> int:
-    """A number to count with."""
+    """A whole number of 1 or more."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"`{text}` is no number to count with; write 1 or more")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of 1 or more")
     return int(text)
 
 
 def flag_conflict(arguments: argparse.Namespace) -> str | None:
-    """What is wrong with the flags about a record and those beside it."""
+    """What is wrong with flags that do not go together with `--record`, or only with it."""
     for name in _NOT_WITH_RECORD if arguments.record else _ONLY_WITH_RECORD:
         if getattr(arguments, name, None) is not None:
             if arguments.record:
-                return f"--{name} makes no sense with --record, which has a cluster and a time"
+                return f"--{name} cannot be used with --record, which has its own cluster and time"
             return f"--{name} is for --record DIR; add that, or leave it out"
     return None
 
@@ -73,7 +68,7 @@ _MIN_BYTES = 1 << 20
 
 
 def record_writer(arguments: argparse.Namespace, log: Log) -> CycleRecorder | None:
-    """The scribe of the folder that `--record` names, if it is there."""
+    """The writer of the record that `--record` names, or None without the flag."""
     if arguments.record is None:
         return None
     if not arguments.record:
@@ -86,19 +81,23 @@ def record_writer(arguments: argparse.Namespace, log: Log) -> CycleRecorder | No
 
 
 def _parse_size(text: str) -> int:
+    from resettle.model.resources import parse_quantity, units
+
     try:
         size = units(parse_quantity(text))
     except InputError as error:
         raise InputError(f"--record-max-size: {error}") from None
     if size < _MIN_BYTES:
-        raise InputError(f"--record-max-size: `{text}` is too little to be of use; allow 1Mi")
+        raise InputError(f"--record-max-size: `{text}` is too small; write 1Mi or more")
     return size
 
 
 def _parse_age(text: str) -> timedelta:
+    from resettle.policy.args import DURATION, parse_duration
+
     age = parse_duration(text) if re.fullmatch(DURATION, text) else timedelta()
     if age <= timedelta():
         raise InputError(
-            f"--record-max-age: `{text}` is not a length of time; write one such as 336h"
+            f"--record-max-age: `{text}` is not a duration; write one such as 336h"
         )
     return age

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -28,11 +27,11 @@ from resettle.model.pod import (
     Pod,
     Template,
 )
-from resettle.model.pod_index import Same
+from resettle.model.pod_index import ByIdentity
 from resettle.model.selectors import EVERYTHING, parse_selector
 from resettle.plugins.default_evictor.args import Args, in_effect
 from resettle.policy.args import ExtensionPoint
-from resettle.times import as_duration
+from resettle.times import policy_duration
 
 BUILT_IN_PRIORITIES = {
     "system-cluster-critical": CRITICAL_PRIORITY,
@@ -95,8 +94,8 @@ class Rules:
         self._protections = args.protections
         self._threshold = threshold_in(args, view) or 0
         selector, namespaces = args.label_selector, args.namespace_label_selector
-        self._selector = (selector.compiled() if selector else None) or EVERYTHING
-        self._namespaces = (namespaces.compiled() if namespaces else None) or EVERYTHING
+        self._selector = (selector.compile() if selector else None) or EVERYTHING
+        self._namespaces = (namespaces.compile() if namespaces else None) or EVERYTHING
         self._classes = args.protected_classes
         effect = in_effect(args, view.semantics)
         self._min_age = effect.min_age
@@ -105,11 +104,11 @@ class Rules:
         self._sees_ephemeral = not view.semantics.ephemeral_claims_unseen
         self._no_opts_out = not view.semantics.any_evict_annotation
         # What follows from the arguments and the template alone holds in later snapshots too.
-        self._known: dict[Template, Refusal | None] = view.population.answers(
-            (Rules, Same(args), self._threshold, self._sees_ephemeral)
+        self._known: dict[Template, Refusal | None] = view.pod_index.template_cache(
+            (Rules, ByIdentity(args), self._threshold, self._sees_ephemeral)
         )
         self._plenty: dict[Demand, bool] = {}
-        self._fit_nodes: NodeSet = view.fleet.ready & view.fleet.selected(
+        self._fit_nodes: NodeSet = view.node_index.ready & view.node_index.selected_by(
             parse_selector(args.node_selector)
         )
         self._filter_checks = tuple(self._checks(FILTER_RULES))
@@ -120,21 +119,24 @@ class Rules:
             if rule.is_in_force(self)
         )
 
-    def _checks(self, rules: Iterable[Rule]) -> Iterator[Callable[[Pod], Refusal | None]]:
-        """The rules in force, in order; those about templates, which are neighbours, as one."""
+    def _checks(self, rules: Iterable[Rule]) -> Iterator[Callable[[Rules, Pod], Refusal | None]]:
+        """The rules in force, in order; those about templates stand together and count as one.
+
+        Bound methods would make a cycle of references, and keep the view from being freed.
+        """
         in_force = (rule for rule in rules if rule.is_in_force(self))
         for of_template, group in groupby(in_force, key=lambda rule: rule.of_template):
             if of_template:
-                yield self._check_template_of
+                yield Rules._check_template_of
             else:
-                yield from (partial(rule.check, self) for rule in group)
+                yield from (rule.check for rule in group)
 
     def filter(self, pod: Pod) -> Refusal | None:
         """Why the pod may not leave at all."""
         if EVICT in pod.template.annotations:
             return self._by_annotation(pod.template)
         for check in self._filter_checks:
-            refusal = check(pod)
+            refusal = check(self, pod)
             if refusal is not None:
                 return refusal
         return None
@@ -150,7 +152,7 @@ class Rules:
     def pre_eviction(self, pod: Pod) -> Refusal | None:
         """Why it may not leave right now."""
         for check in self._pre_eviction_checks:
-            refusal = check(pod)
+            refusal = check(self, pod)
             if refusal is not None:
                 return refusal
         return None
@@ -290,9 +292,9 @@ class Rules:
         return TOO_YOUNG if young else None
 
     def age_in_detail(self, pod: Pod, refusal: Refusal) -> Refusal:
-        says, least = "has not started yet", as_duration(self._min_age or timedelta())
+        says, least = "has not started yet", policy_duration(self._min_age or timedelta())
         if pod.started is not None:
-            says = f"has been running for {as_duration(self._view.taken_at - pod.started)}"
+            says = f"has been running for {policy_duration(self._view.taken_at - pod.started)}"
         return structs.replace(refusal, says=f"{says}, `minPodAge` is {least}")
 
     # -- rules of the pre-eviction filter --
@@ -304,9 +306,9 @@ class Rules:
         """A refusal unless some node but its own would take the pod."""
         if not self._view.semantics.weak_fit:
             # A pod that has run its course gets no replacement.
-            fits = pod.finished or self._view.projection.elsewhere(pod, self._fit_nodes)
+            fits = pod.finished or self._view.projection.has_safe_node(pod, self._fit_nodes)
         else:
-            fits = self._view.upstream_fit.elsewhere(pod, self._fit_nodes) != 0
+            fits = self._view.upstream_fit.feasible_elsewhere(pod, self._fit_nodes) != 0
         return None if fits else NO_NODE_FITS
 
     def fit_in_detail(self, pod: Pod, refusal: Refusal) -> Refusal:
@@ -317,7 +319,7 @@ class Rules:
         spec = template.spec
         plenty = None if spec.anti_affinity else self._plenty.get(spec.demand)
         if plenty is None:
-            nodes = self._view.upstream_fit.open_to(template) & self._fit_nodes
+            nodes = self._view.upstream_fit.feasible_for_template(template) & self._fit_nodes
             plenty = nodes.bit_count() > 1
             if not spec.anti_affinity:
                 self._plenty[spec.demand] = plenty
