@@ -1,4 +1,4 @@
-"""What the commands of components share: the log, the policy, signals, metrics and health."""
+"""What `run` and `soft-tainter` share: the log, the policy file, signals, metrics and health."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Metrics = TypeVar("Metrics", bound="ComponentMetrics")
 INTERRUPTED = 130
 SIGNALS = """\
 signals:
-  SIGTERM and SIGINT stop it in good order; SIGUSR1 has the log say what is known of the cluster
+  SIGTERM and SIGINT stop gracefully; SIGUSR1 logs the state of the cache
 """
 
 
 def with_log(arguments: argparse.Namespace, work: Callable[[argparse.Namespace, Log], int]) -> int:
-    """Do the work with the log that the flags ask for, and return its exit code."""
-    # What is imported now stays, and to look through it for garbage is a twentieth of a start.
+    """Run the work with the log that the flags configure, and return its exit code."""
+    # What is imported now stays in memory; collecting garbage in it takes 5% of the start.
     gc.disable()
     from resettle.clock import SYSTEM
     from resettle.log import Log
@@ -40,7 +40,7 @@ def with_log(arguments: argparse.Namespace, work: Callable[[argparse.Namespace, 
     except ResettleError as error:
         if arguments.logging_format == "text":
             raise
-        log.error("could not run", reason=str(error))  # no prose in a log of JSON
+        log.error("could not run", reason=str(error))  # a JSON log has no plain text lines
         return 1
     finally:
         gc.enable()
@@ -89,17 +89,19 @@ def run_component(
                 finally:
                     await clean_up()
 
-    gc.freeze()  # what is imported by now need never be looked through for garbage
+    gc.freeze()  # what is imported by now is never garbage
     gc.enable()
     try:
         return asyncio.run(main())
     except KeyboardInterrupt:
-        log.warning("ended at once", reason="interrupted again; what was sent may yet be done")
+        log.warning(
+            "forced exit", reason="second signal; requests already sent may still take effect"
+        )
         return INTERRUPTED
 
 
 def _handle_signals(runner: ComponentRunner) -> None:
-    """Stop on the first SIGTERM or SIGINT, end at once on the second; log the state on SIGUSR1."""
+    """Stop on the first SIGTERM or SIGINT, exit on the second; log the cache state on SIGUSR1."""
     import asyncio
     import signal
 

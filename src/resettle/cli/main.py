@@ -1,6 +1,6 @@
-"""The front door: which command was meant, and how it ended.
+"""Entry point of `resettle`: parse the command line, run the command, return its exit code.
 
-Exit 0 is done, 1 is could not, 2 is asked wrongly. Data goes to stdout, talk to stderr. Nothing
+Exit 0 is done, 1 is could not, 2 is a usage error. Data goes to stdout, messages to stderr. Nothing
 third-party is imported before a command runs, so that `--help` answers at once.
 """
 
@@ -53,7 +53,7 @@ examples:
 
 
 def build_parser(command_name: str | None = None) -> argparse.ArgumentParser:
-    """Everything the command line understands, or only the command that is meant."""
+    """The parser of the whole command line, or of the named command only."""
     top: argparse.ArgumentParser = Parser(
         prog="resettle",
         description="Moves running Kubernetes pods to better places, and says why.",
@@ -68,14 +68,14 @@ def build_parser(command_name: str | None = None) -> argparse.ArgumentParser:
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Carries out a command line and gives its exit code."""
+    """Run a command line and return its exit code."""
     argv = sys.argv[1:] if argv is None else argv
-    # A start that knows what it is for need not read all the others.
+    # With the command known, the modules of the others need not be imported.
     return execute_command(build_parser(argv[0] if argv else None).parse_args(argv))
 
 
 def execute_command(arguments: argparse.Namespace) -> int:
-    """Carries out the command that was meant; what a person can mend is told in one error."""
+    """Run the parsed command; an error that the user can fix is printed, without a traceback."""
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -86,21 +86,21 @@ def execute_command(arguments: argparse.Namespace) -> int:
         print("interrupted; nothing was changed", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has left, `| head` for one. Python would complain again at its own end.
+        # The reader has left, such as `| head`. Python would complain again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
 
 
 def main() -> None:
-    """Runs as a program."""
+    """Run as a program."""
     exit_at_once(run())
 
 
 def exit_at_once(code: int) -> NoReturn:
-    """Ends the program at once."""
+    """Flush the output and end the process without clean-up."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(BrokenPipeError):
             stream.flush()
-    # Taking apart a large cluster object by object costs more than the kernel needs for all of it.
+    # Freeing a large cluster object by object takes longer than the kernel needs for all of it.
     os._exit(code)

@@ -1,9 +1,9 @@
-"""argparse, made stricter and given the ear of Go's flags.
+"""argparse, stricter, and with the spellings that Go's flag packages accept.
 
-No flag may be abbreviated. A flag that nobody knows is told before anything else is complained of,
-with the one that was probably meant. `-flag`, `--flag`, `--flag=value`, `--flag value`, `-v3` and
-`--some_flag` are all understood. Where Go would take a word for something else than was meant,
-we ask back: `--dry-run false` and `--policy --dry-run` are errors.
+No flag may be abbreviated. Unknown flags are reported before any other mistake, each with the flag
+that was probably meant. `-flag`, `--flag`, `--flag=value`, `--flag value`, `-v3` and `--some_flag`
+are all accepted. Where Go would silently read something else than was meant, we report an error:
+`--dry-run false` and `--policy --dry-run`.
 """
 
 from __future__ import annotations
@@ -19,36 +19,37 @@ _END = "--"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of one command, or of a name and the commands below it."""
+    """A parser of one command, or of a command with subcommands."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **more})
+        self._positionals.title = "arguments"
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """What the words say; no word is left over, since each has to be understood."""
+        """Parse the words; the second value is always empty, as an unexpected word is an error."""
         words = list(sys.argv[1:] if args is None else args)
         parsed, rest = super().parse_known_args(self._normalize(words), namespace)
         if rest:
-            self.error(f"nothing is known of {_quote_all(rest)} here")
+            self.error(f"unexpected argument {_quote_all(rest)}")
         return parsed, rest
 
     def find_flag(self, word: str) -> tuple[argparse.Action | None, str | None]:
-        """The flag that a word names, however it is spelled, and the value it brings along."""
+        """The flag that a word names in any accepted spelling, and the value after `=`, if any."""
         return FlagNormalizer(self._option_string_actions, whole=True).find_flag(word)
 
     def suggestion(self, word: str) -> str:
-        """The flag that was probably meant, as a hint that ends a sentence."""
+        """A hint that ends a sentence: which flag was probably meant."""
         return FlagNormalizer(self._option_string_actions, whole=True).suggestion(word)
 
     def _normalize(self, words: Sequence[str]) -> list[str]:
-        """The words as argparse likes them best: every flag and its value in one word."""
-        speller = FlagNormalizer(self._option_string_actions, whole=self._subparsers is None)
-        spelled = list(speller.normalize(words))
-        if speller.problems:
-            self.error("\n  ".join(speller.problems))
-        return spelled
+        """The words in the form argparse parses reliably: each flag with its value in one word."""
+        normalizer = FlagNormalizer(self._option_string_actions, whole=self._subparsers is None)
+        normalized = list(normalizer.normalize(words))
+        if normalizer.problems:
+            self.error("\n  ".join(normalizer.problems))
+        return normalized
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
@@ -61,9 +62,9 @@ class Parser(argparse.ArgumentParser):
 
 
 class FlagNormalizer:
-    """Rewrites one command line, and notes what cannot be understood.
+    """Rewrites a command line into one spelling, and collects its problems.
 
-    Of a line that is not `whole`, only the words before a command are ours to read.
+    If `whole` is false, only the words before the subcommand are read; its own parser has the rest.
     """
 
     def __init__(self, flags: dict[str, argparse.Action], *, whole: bool) -> None:
@@ -72,7 +73,7 @@ class FlagNormalizer:
         self.problems: list[str] = []
 
     def normalize(self, words: Sequence[str]) -> Iterator[str]:
-        """The words, one flag each with its value."""
+        """The words, with each flag and its value joined by `=`."""
         left = list(reversed(words))
         while left:
             word = left.pop()
@@ -95,7 +96,7 @@ class FlagNormalizer:
             yield name if value is None else f"{name}={value}"
 
     def find_flag(self, word: str) -> tuple[argparse.Action | None, str | None]:
-        """The flag that a word names, and the value it brings along."""
+        """The flag that a word names, and the value after `=`, if any."""
         name, equals, value = word.partition("=")
         bare = name.lstrip("-").replace("_", "-")
         action = self._flags.get(f"--{bare}") if len(name) - len(name.lstrip("-")) <= 2 else None
@@ -106,7 +107,7 @@ class FlagNormalizer:
         return action, value if equals else None
 
     def _next_value(self, name: str, left: list[str]) -> str | None:
-        """The value that stands in the next word."""
+        """Take the value of a flag from the next word."""
         if left and not is_flag(left[-1]):
             return left.pop()
         if left:
@@ -117,25 +118,25 @@ class FlagNormalizer:
         return None
 
     def _reject_bare_bool(self, name: str, left: list[str]) -> None:
-        """Notes a bare `true` or `false`, which Go takes for a word of its own."""
+        """Report a bare `true` or `false`, which Go reads as an argument of its own."""
         if left and left[-1].lower() in ("true", "false"):
             self.problems.append(
-                f"`{left[-1]}` stands alone behind {name}; write {name}={left[-1]}"
+                f"`{left[-1]}` after {name} is not its value; write {name}={left[-1]}"
             )
             left.pop()
 
     def _unknown_flag(self, word: str) -> str:
-        said = word.partition("=")[0]
-        return f"there is no flag {said}; {self.suggestion(word)}"
+        name = word.partition("=")[0]
+        return f"there is no flag {name}; {self.suggestion(word)}"
 
     def suggestion(self, word: str) -> str:
-        """The flag that was probably meant, as a hint that ends a sentence."""
+        """A hint that ends a sentence: which flag was probably meant."""
         from resettle.policy.problems import nearest
 
-        said = word.partition("=")[0]
-        names = {name.lstrip("-"): name for name in self._flags if name.startswith("--")}
-        near = nearest(said.lstrip("-").replace("_", "-"), names)
-        return f"did you mean {names[near]}?" if near else "--help shows those there are"
+        name = word.partition("=")[0]
+        names = {flag.lstrip("-"): flag for flag in self._flags if flag.startswith("--")}
+        near = nearest(name.lstrip("-").replace("_", "-"), names)
+        return f"did you mean {names[near]}?" if near else "--help lists all flags"
 
 
 def is_switch(action: argparse.Action) -> bool:
@@ -148,7 +149,7 @@ def _wants_value(action: argparse.Action) -> bool:
 
 
 def is_flag(word: str) -> bool:
-    """Whether a word is a flag, be it a known one or not."""
+    """Whether a word is a flag, known or unknown; `-` and negative numbers are not."""
     return word.startswith("-") and word != "-" and not _NUMBER.fullmatch(word)
 
 

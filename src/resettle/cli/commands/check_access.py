@@ -1,4 +1,7 @@
-"""`resettle check-access`: what a policy needs to be allowed, and what of that is missing."""
+"""`resettle check-access`: the permissions a policy needs, and which of them are missing.
+
+Each permission is checked with a SelfSubjectAccessReview, as the user of the kubeconfig.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from resettle.rbac.reviews import AccessReview
 
 _LEASE_NAMES = {"descheduler": DESCHEDULER_LEASE, "soft-tainter": SOFT_TAINTER_LEASE}
-"""What can be run, and the lease of each."""
+"""The components, with the default name of the lease of each."""
 _EXAMPLE = """\
 examples:
   $ resettle check-access --policy policy.yaml
@@ -34,14 +37,14 @@ examples:
   $ resettle check-access --policy policy.yaml -o json
 
 exit codes:
-  0 everything is allowed; 1 something is missing, or nobody could be asked;
-  2 the command was asked wrongly
+  0 everything is allowed; 1 a permission is missing, or the API server could not be asked;
+  2 usage error
 """
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `check-access` to the command line."""
-    summary = "Show what running a policy needs to be allowed, and what is missing."
+    """Add `check-access` to the command line."""
+    summary = "Show which permissions a policy needs, and which are missing."
     command = subcommands.add_parser(
         "check-access",
         help=summary,
@@ -68,23 +71,23 @@ def add_permission_flags(
     *,
     required: bool = True,
 ) -> None:
-    """Adds the flags that say what is to be run, and so which rights that takes."""
+    """Add the flags on which the needed permissions depend."""
     add_policy_flag(command, policy_help, required=required, with_upstream_name=True)
     add_policy_problems_flag(command)
-    add_switch(command, "--dry-run", "for a run that evicts nobody")
+    add_switch(command, "--dry-run", "for a run that evicts no pods")
     add_switch(command, "--leader-elect", "for a run that holds a lease")
     add_lease_name_flags(command, None)
     command.add_argument(
         "--component",
         choices=tuple(_LEASE_NAMES),
         default="descheduler",
-        help="what is to run: `resettle run` or `resettle soft-tainter` (%(default)s)",
+        help="the component: `resettle run` or `resettle soft-tainter` (%(default)s)",
     )
-    add_switch(command, "--protect-metrics", "for a run that gives metrics not to everybody")
+    add_switch(command, "--protect-metrics", "for a run with --protect-metrics")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Asks for each right and prints the answers; 1 when one is missing."""
+    """Check each permission and print the results; return 1 if one is missing."""
     import asyncio
 
     from resettle.kube.auth.kubeconfig import find_access
@@ -106,19 +109,26 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(review.allowed for review in reviews) else 1
 
 
-def required_permissions(arguments: argparse.Namespace, policy: Policy | None) -> Sequence[ApiPermission]:
-    """What it takes to run as the flags say."""
+def required_permissions(
+    arguments: argparse.Namespace, policy: Policy | None
+) -> Sequence[ApiPermission]:
+    """The permissions that a run with these flags needs."""
     from resettle.rbac.permissions import METRICS_AUTHORIZATION
 
-    return (*_policy_permissions(arguments, policy), *(METRICS_AUTHORIZATION if arguments.protect_metrics else ()))
+    return (
+        *_policy_permissions(arguments, policy),
+        *(METRICS_AUTHORIZATION if arguments.protect_metrics else ()),
+    )
 
 
-def _policy_permissions(arguments: argparse.Namespace, policy: Policy | None) -> Sequence[ApiPermission]:
-    """What the policy takes; what any policy can take if none is named."""
+def _policy_permissions(
+    arguments: argparse.Namespace, policy: Policy | None
+) -> Sequence[ApiPermission]:
+    """The permissions that the policy needs, or that any policy can need if none is named."""
     from resettle.framework.descheduler import build_descheduler
     from resettle.framework.registry import default_registry
     from resettle.kube.leader_election.lease import LeaseSettings
-    from resettle.rbac.permissions import required_permissions, permissions_for_any_policy
+    from resettle.rbac.permissions import permissions_for_any_policy, required_permissions
 
     plugins = default_registry()
     name = arguments.leader_elect_resource_name
@@ -132,13 +142,15 @@ def _policy_permissions(arguments: argparse.Namespace, policy: Policy | None) ->
     if policy is None:
         return permissions_for_any_policy(plugins.values(), dry_run=arguments.dry_run, lease=lease)
     kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
-    return required_permissions(build_descheduler(policy, plugins), kinds, dry_run=arguments.dry_run, lease=lease)
+    return required_permissions(
+        build_descheduler(policy, plugins), kinds, dry_run=arguments.dry_run, lease=lease
+    )
 
 
 def read_named_policy(arguments: argparse.Namespace) -> Policy | None:
-    """The policy that the flags name, if they name one."""
+    """Read the policy that the flags name, or return None without one."""
     from resettle.cli.commands.policy import print_warnings
-    from resettle.files import read_text, display_name
+    from resettle.files import display_name, read_text
     from resettle.framework.registry import default_registry
     from resettle.policy.load import load_policy
 
@@ -157,7 +169,7 @@ def read_named_policy(arguments: argparse.Namespace) -> Policy | None:
 def _soft_tainter_permissions(
     policy: Policy | None, plugins: Mapping[str, Plugin], lease: LeaseSettings | None
 ) -> Sequence[ApiPermission]:
-    """What the soft tainter takes by this policy, or by any."""
+    """The permissions that the soft tainter needs for this policy, or for any."""
     from resettle.controllers.soft_taints.reconcile import EVERY_KIND, Mode, task_of
     from resettle.framework.descheduler import build_descheduler
     from resettle.rbac.permissions import soft_tainter_permissions
@@ -169,7 +181,7 @@ def _soft_tainter_permissions(
 
 
 def reviews_text(reviews: Sequence[AccessReview]) -> Iterator[str]:
-    """A table of all that is needed, and the rules for what is missing."""
+    """A table of the needed permissions, and RBAC rules for the missing ones."""
     from resettle.cli.text.terminal import align_columns
     from resettle.rbac.permissions import policy_rules
 
@@ -193,7 +205,7 @@ def reviews_text(reviews: Sequence[AccessReview]) -> Iterator[str]:
 
 
 def reviews_json(reviews: Sequence[AccessReview]) -> str:
-    """The same for programs."""
+    """The reviews as JSON, with RBAC rules for the missing permissions."""
     from msgspec import to_builtins
 
     from resettle.rbac.permissions import policy_rules

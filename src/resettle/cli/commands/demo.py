@@ -1,4 +1,7 @@
-"""`resettle demo`: a story on a pocket cluster, with real evictions and no cluster at all."""
+"""`resettle demo`: real evictions in a small cluster inside this process; no other is needed.
+
+Server, controllers and scheduler are those of `resettle.testing`; the clock is advanced by hand.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from resettle.cli.commands.policy import print_warnings
 from resettle.errors import InputError
-from resettle.files import read_text, display_name
+from resettle.files import display_name, read_text
 
 if TYPE_CHECKING:
     from resettle.framework.descheduler import Descheduler
@@ -31,13 +34,15 @@ examples:
   $ resettle demo --policy policy.yaml
 
 exit codes:
-  0 the story was told; 1 it could not be; 2 the command was asked wrongly; 130 for Ctrl-C
+  0 success; 1 a plugin failed, or a file cannot be read or written; 2 usage error; 130 for Ctrl-C
 """
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `demo` to the command line."""
-    summary = "Tell a story: a small cluster in this process, what befalls it, what resettle does."
+    """Add `demo` to the command line."""
+    summary = (
+        "Show resettle at work: a small cluster in this process, events, and what resettle does."
+    )
     command = subcommands.add_parser(
         "demo",
         help=summary,
@@ -45,7 +50,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("--fast", action="store_true", help="without pauses to read in")
+    command.add_argument("--fast", action="store_true", help="without pauses for reading")
     command.add_argument(
         "--policy", metavar="FILE", help="your policy instead of the bundled one; `-` for stdin"
     )
@@ -56,7 +61,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tells the story; 1 when a plugin failed on the way."""
+    """Run the demo; return 1 if a plugin failed."""
     from resettle.cli.demo.cluster import CycleRunner, DemoCluster
     from resettle.cli.demo.narration import Narrator
     from resettle.cli.demo.scenario import objects
@@ -69,12 +74,14 @@ def run(arguments: argparse.Namespace) -> int:
     for caution in descheduler.cautions:
         print(f"note: {caution}", file=sys.stderr)
     if arguments.report:
-        # Better to hear of it now than after the story.
+        # A file that cannot be written is reported now, not at the end.
         _write_file(arguments.report, "")
     print_paragraph = _paced_printer(pause=sys.stdout.isatty() and not arguments.fast)
     with DemoCluster(objects()) as stage:
         player = CycleRunner(stage, descheduler, plugins)
-        story = Narrator(stage, player, print_paragraph, Paint(use_colour(sys.stdout)), terminal_width()).run(name)
+        story = Narrator(
+            stage, player, print_paragraph, Paint(use_colour(sys.stdout)), terminal_width()
+        ).run(name)
     if arguments.report:
         from resettle.web.simulation_page import simulation_page
 
@@ -86,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _build_descheduler(file: str | None, plugins: Mapping[str, Plugin]) -> tuple[str, Descheduler]:
-    """The policy made ready, and what to call it."""
+    """The name of the policy, and the policy as a descheduler."""
     from resettle.cli.demo.scenario import POLICY
     from resettle.framework.descheduler import build_descheduler
     from resettle.policy.load import load_policy
@@ -98,7 +105,7 @@ def _build_descheduler(file: str | None, plugins: Mapping[str, Plugin]) -> tuple
 
 
 def _write_file(file: str, text: str) -> None:
-    """Writes a file, or says why it cannot be written."""
+    """Write a file; raise `InputError` with the reason if it cannot be written."""
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
@@ -107,13 +114,13 @@ def _write_file(file: str, text: str) -> None:
 
 
 def _paced_printer(*, pause: bool) -> Callable[[str], None]:
-    """Prints paragraphs with an empty line between, and gives people time to read each."""
-    said: list[str] = []
+    """A function that prints paragraphs with an empty line between, and pauses after each."""
+    printed: list[str] = []
 
-    def say(text: str) -> None:
-        print(*([""] if said else []), text, sep="\n", flush=True)
-        said.append(text)
+    def print_paragraph(text: str) -> None:
+        print(*([""] if printed else []), text, sep="\n", flush=True)
+        printed.append(text)
         if pause:
             time.sleep(_PAUSE_SECONDS)
 
-    return say
+    return print_paragraph

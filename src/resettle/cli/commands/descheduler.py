@@ -1,11 +1,7 @@
-"""`descheduler`: `resettle run` under the peer's name; its manifests need another image, no more.
+"""`descheduler`: `resettle run` under the name of upstream, kubernetes-sigs/descheduler.
 
-It takes the same flags and has the peer's `version`. As there, whatever goes wrong ends with 1,
-a command that was asked wrongly included.
-
-Flags of the peer that mean nothing here: they are accepted, so that its manifests work.
-
-Each that is given is told once in the log, with the reason; what it says is not looked at.
+With it, manifests of upstream need another image and no other change. It has the same flags, and
+`version`. As upstream does, it exits with 1 for every failure, usage errors included.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from resettle import __version__
 from resettle.cli.commands import run as run_command
@@ -21,12 +17,9 @@ from resettle.cli.commands.run import add_flags
 from resettle.cli.main import execute_command, exit_at_once
 from resettle.cli.parser import Parser
 
-if TYPE_CHECKING:
-    pass
-
 _EPILOG = """\
-This is `resettle run` under the name of kubernetes-sigs/descheduler; `resettle --help` shows what
-else there is, such as `resettle plan`, which tells what would move and changes nothing.
+This is `resettle run` under the name of kubernetes-sigs/descheduler. `resettle --help` lists the
+other commands, such as `resettle plan`, which shows what would move and changes nothing.
 
 examples:
   $ descheduler --policy-config-file /policy-dir/policy.yaml --v 3
@@ -34,21 +27,21 @@ examples:
   $ descheduler version
 
 exit codes:
-  0 done, or stopped when asked to; 1 anything else
+  0 done, or stopped by a signal; 1 anything else
 """
 
 
 class UpstreamParser(Parser):
-    """A parser that ends as the peer does."""
+    """A parser that exits with 1 on usage errors, as upstream does."""
 
     def error(self, message: str) -> NoReturn:
-        """Tells what was asked wrongly, and ends."""
+        """Print the usage error and exit with 1."""
         self.print_usage(sys.stderr)
         self.exit(1, f"{self.prog}: error: {message}\n")
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Everything the peer's command line understands."""
+    """The parser of upstream's command line."""
     command = UpstreamParser(
         prog="descheduler",
         usage="%(prog)s --policy-config-file FILE [flags]\n       %(prog)s version",
@@ -62,10 +55,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run(words: Sequence[str] | None = None) -> int:
-    """Carries out a command line and gives its exit code."""
+    """Run a command line and return its exit code."""
     argv = list(sys.argv[1:] if words is None else words)
     if argv[:1] == ["version"]:
-        print(f"resettle {__version__}, in the place of kubernetes-sigs/descheduler")
+        print(f"resettle {__version__}, in place of kubernetes-sigs/descheduler")
         return 0
     if argv[:1] == ["help"]:
         argv = ["--help"]
@@ -73,5 +66,5 @@ def run(words: Sequence[str] | None = None) -> int:
 
 
 def main() -> None:
-    """Runs as a program."""
+    """Run as a program."""
     exit_at_once(run())

@@ -1,4 +1,7 @@
-"""`resettle explain`: why a pod goes or stays, what a node and a cycle come to. It only reads."""
+"""`resettle explain`: why a pod moves or stays, and the same for a node and a whole cycle.
+
+It only reads. What could be changed is found by planning again with each change.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,14 @@ examples:
   $ resettle explain pod shop/cart-1 --record /var/lib/resettle
 
 exit codes:
-  0 here is the answer; 1 it could not be found, or a plugin failed;
+  0 success; 1 the pod or node was not found, the input cannot be read, or a plugin failed;
   2 usage error
 """
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `explain` and its subcommands to the command line."""
-    summary = "Say why a pod would go or stay, and what would change that; changes nothing."
+    """Add `explain` and its subcommands to the command line."""
+    summary = "Show why a pod would move or stay, and what would change that; changes nothing."
     explain = subcommands.add_parser(
         "explain",
         help=summary,
@@ -40,14 +43,21 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     commands = explain.add_subparsers(metavar="WHAT", required=True, title="what to explain")
     pod = _add_command(
-        commands, "pod", "NAMESPACE/NAME", "Say whether a pod moves, and if not, what would help."
+        commands,
+        "pod",
+        "NAMESPACE/NAME",
+        "Show whether a pod moves, and if not, what would change that.",
     )
     pod.add_argument("pod", metavar="NAMESPACE/NAME", type=parse_pod_key, help="the pod")
     pod.set_defaults(run=run_pod)
-    node = _add_command(commands, "node", "NAME", "Say how full a node is, and which of its pods move.")
+    node = _add_command(
+        commands, "node", "NAME", "Show how full a node is, and which of its pods move."
+    )
     node.add_argument("node", metavar="NAME", help="the node")
     node.set_defaults(run=run_node)
-    cycle = _add_command(commands, "cycle", "", "Say what each plugin did, and what came close.")
+    cycle = _add_command(
+        commands, "cycle", "", "Show what each plugin did, and what was close to a threshold."
+    )
     cycle.set_defaults(run=run_cycle)
     for command in (pod, node, cycle):
         add_source_flags(command)
@@ -77,15 +87,15 @@ def _add_command(
 
 
 def parse_pod_key(text: str) -> tuple[str, str]:
-    """Namespace and name."""
+    """The namespace and the name of a pod written as NAMESPACE/NAME."""
     namespace, slash, name = text.partition("/")
     if not slash or not namespace or not name or "/" in name:
-        raise argparse.ArgumentTypeError(f"`{text}` names no pod; write NAMESPACE/NAME")
+        raise argparse.ArgumentTypeError(f"`{text}` is not the name of a pod; write NAMESPACE/NAME")
     return namespace, name
 
 
 def run_pod(arguments: argparse.Namespace) -> int:
-    """Explains a pod."""
+    """Explain a pod."""
     from resettle.cli.text.explain_pod import pod_document, pod_text
     from resettle.explain.pod import explain_pod, no_such_pod
 
@@ -102,7 +112,7 @@ def run_pod(arguments: argparse.Namespace) -> int:
 
 
 def run_node(arguments: argparse.Namespace) -> int:
-    """Explains a node."""
+    """Explain a node."""
     from resettle.cli.text.explain_node import node_document, node_text
     from resettle.explain.node import explain_node
     from resettle.explain.pod import no_such_node
@@ -120,7 +130,7 @@ def run_node(arguments: argparse.Namespace) -> int:
 
 
 def run_cycle(arguments: argparse.Namespace) -> int:
-    """Explains the whole cycle."""
+    """Explain the whole cycle."""
     from resettle.cli.text.explain_cycle import cycle_document, cycle_text
     from resettle.explain.cycle import explain_cycle
 

@@ -1,6 +1,6 @@
-"""`resettle migrate`: what to change in policies, manifests and Helm values of the peer.
+"""`resettle migrate`: what to change in policies, manifests and Helm values of upstream.
 
-What is judged, and how, is in `cli/migration`.
+Upstream is kubernetes-sigs/descheduler. What is checked, and how, is in `cli/migrate`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from resettle import __version__
 from resettle.cli.commands.policy import TARGETS
 from resettle.errors import InputError
-from resettle.files import STDIN, read_text, display_name
+from resettle.files import STDIN, display_name, read_text
 
 if TYPE_CHECKING:
     from resettle.cli.migrate.findings import MigrationReport
@@ -26,14 +26,14 @@ examples:
   $ resettle migrate helm-release.yaml --write policy.yaml --to resettle/v1
 
 exit codes:
-  0 nothing but the swap has to be done; 1 something has to be mended first, or cannot be read;
-  2 the command was asked wrongly
+  0 ready for the swap; 1 something has to be changed first, or cannot be read;
+  2 usage error
 """
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `migrate` to the command line."""
-    summary = "Say what to change to run resettle in place of kubernetes-sigs/descheduler."
+    """Add `migrate` to the command line."""
+    summary = "Show what to change to run resettle in place of kubernetes-sigs/descheduler."
     command = subcommands.add_parser(
         "migrate",
         help=summary,
@@ -69,8 +69,8 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tells what was found; 1 when something has to be mended first."""
-    from resettle.cli.migrate.findings import report_json, report_text, assess_inventory
+    """Print the findings; return 1 if something has to be changed first."""
+    from resettle.cli.migrate.findings import assess_inventory, report_json, report_text
     from resettle.cli.migrate.inventory import Inventory
     from resettle.framework.registry import default_registry
 
@@ -94,9 +94,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _nothing_found_message(files: list[str], ignored: dict[str, int]) -> str:
     named = ", ".join(map(display_name, files))
     kinds = ", ".join(sorted(kind for kind, count in ignored.items() if count))
-    others = f" (there is: {kinds})" if kinds else ""
+    others = f" (it holds: {kinds})" if kinds else ""
     return (
-        f"nothing of descheduler is in {named}{others}; "
+        f"nothing in {named} belongs to descheduler{others}; "
         "name its policy or ConfigMap, the manifest that runs it, or the values of its chart"
     )
 
@@ -105,22 +105,24 @@ def _write(verdict: MigrationReport, arguments: argparse.Namespace) -> None:
     from resettle.files import replace_file
     from resettle.policy.versions.upgrade import write_policy
 
-    usable = [it for it in verdict.policies if it.reading is not None]
+    usable = [finding for finding in verdict.policies if finding.reading is not None]
     if len(usable) != 1:
-        titles = ", ".join(f"{it.policy.source.file}: {it.policy.title}" for it in usable)
+        titles = ", ".join(
+            f"{finding.policy.source.file}: {finding.policy.title}" for finding in usable
+        )
         raise InputError(
             f"--write takes one policy that can be used, and there are {len(usable)}"
-            + (f" ({titles}); name its file alone" if usable else "; mend it first")
+            + (f" ({titles}); name its file alone" if usable else "; fix its problems first")
         )
     if arguments.write in arguments.files:
         raise InputError(f"--write would replace {arguments.write}; name another file")
-    (it,) = usable
-    reading = it.improved if arguments.to == TARGETS[1] else it.reading
+    (chosen,) = usable
+    reading = chosen.improved if arguments.to == TARGETS[1] else chosen.reading
     if reading is None:
         says = f"as {arguments.to} the policy has problems"
-        raise InputError(f"{says}; without --write they are listed")
+        raise InputError(f"{says}; run without --write to list them")
     with replace_file(arguments.write) as sink:
-        sink.write(write_policy(reading, it.policy.title, arguments.to).encode())
+        sink.write(write_policy(reading, chosen.policy.title, arguments.to).encode())
     print(f"written: {arguments.write}", file=sys.stderr)
 
 
@@ -128,8 +130,12 @@ def _next_steps(verdict: MigrationReport, arguments: argparse.Namespace) -> list
     policy = arguments.write or "policy.yaml"
     steps = []
     if not verdict.ready:
-        steps.append("mend what stands under `to change first` and `mistakes`, and ask again;")
-        steps.append("or run with --policy-problems=warn, which takes mistakes as descheduler does")
+        steps.append(
+            "fix the problems listed under `to change first` and `mistakes`, and run this again;"
+        )
+        steps.append(
+            "or run with --policy-problems=warn, which treats mistakes as descheduler does"
+        )
     if not arguments.write and verdict.policies:
         steps.append(f"$ resettle migrate {' '.join(arguments.files)} --write {policy}")
     steps += [

@@ -1,6 +1,7 @@
 """`resettle plan`: what would move, what would stay, and why. It only reads.
 
-What `--profile-cycle` prints: phases with their times, and what the process took in all.
+The garbage collector is off while it runs: nothing here makes reference cycles, and searching for
+them would take half of the time. `--profile-cycle` prints how long each phase took.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from resettle.clock import Stopwatch
 
 
 def format_timings(watch: Stopwatch[str]) -> str:
-    """Phases with their times in milliseconds, and the whole process below."""
+    """A table of the phases with their times in milliseconds, and of the whole process."""
     width = max(map(len, (*watch.spent, "whole process")))
     lines = [f"{'PHASE':{width}}  {'WALL ms':>9}  {'CPU ms':>9}"]
     for name, (wall, cpu) in watch.spent.items():
@@ -48,13 +49,13 @@ examples:
   $ resettle plan --record /var/lib/resettle --cycle 17
 
 exit codes:
-  0 a plan was drawn, be it an empty one; 1 it could not be, or a plugin failed;
-  2 the command was asked wrongly
+  0 a plan was made, even an empty one; 1 it could not be made, or a plugin failed;
+  2 usage error
 """
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `plan` to the command line."""
+    """Add `plan` to the command line."""
     summary = "Show which pods would move, and why; changes nothing."
     command = subcommands.add_parser(
         "plan",
@@ -68,7 +69,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--round",
         metavar="N",
         type=parse_count,
-        help="with --record: which plan of the cycle, if it was drawn several times (default: 1)",
+        help="with --record: which plan of the cycle, if it had several rounds (default: 1)",
     )
     command.add_argument(
         "-o",
@@ -78,18 +79,17 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="for people (%(default)s) or for programs",
     )
     command.add_argument(
-        "--profile-cycle", action="store_true", help="say on stderr where the time went"
+        "--profile-cycle", action="store_true", help="print the time of each phase on stderr"
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Draws a plan and prints it; 1 when a plugin failed on the way."""
-    # Nothing here makes garbage in cycles, and looking for it costs half of the time.
+    """Draw a plan and print it; return 1 if a plugin failed."""
     gc.disable()
     watch = Stopwatch[str]()
     with watch.phase("start"):
-        from resettle.cli.text.plan import use_colour, plan_json, plan_text, plan_yaml
+        from resettle.cli.text.plan import plan_json, plan_text, plan_yaml, use_colour
     descheduler, snapshot, earlier_rounds = read_inputs(arguments, watch)
     plan = descheduler.draw_plan(
         snapshot, earlier_rounds=earlier_rounds, phase=lambda turn: watch.phase(turn.plugin)

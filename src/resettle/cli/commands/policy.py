@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from resettle.errors import InputError, PolicyError
-from resettle.files import read_text, display_name
+from resettle.files import display_name, read_text
+from resettle.text import format_count
 
 if TYPE_CHECKING:
     from resettle.policy.args import KnownPlugins
@@ -40,10 +41,10 @@ example:
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `policy` and what it can do to the command line."""
-    summary = "Check, convert or describe policy documents."
+    """Add `policy` and its subcommands to the command line."""
+    summary = "Check or convert policies, or print their JSON Schema."
     policy = subcommands.add_parser("policy", help=summary, description=summary)
-    commands = policy.add_subparsers(metavar="COMMAND", required=True)
+    commands = policy.add_subparsers(metavar="COMMAND", required=True, title="commands")
 
     check = _add_command(commands, "check", "Report every problem of a policy.", _CHECK_EXAMPLE)
     check.add_argument("files", metavar="FILE", nargs="+", help="a policy; `-` reads stdin")
@@ -64,7 +65,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--output",
         choices=("yaml", "json"),
         default="yaml",
-        help="the policy itself (%(default)s), or a report for programs with all that was said",
+        help="the policy itself (%(default)s), or a report for programs, with warnings and differences",
     )
     convert.set_defaults(run=run_convert)
 
@@ -90,7 +91,7 @@ def _add_command(
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    """Reports on every file; 1 when any of them has a problem."""
+    """Report the problems of every file; return 1 if any has one."""
     from resettle.policy.load import load_policy
 
     plugins = installed_plugins()
@@ -122,7 +123,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 
 def run_convert(arguments: argparse.Namespace) -> int:
-    """Prints the policy in the apiVersion asked for, and on stderr what changes on the way."""
+    """Print the policy in the requested apiVersion, and on stderr what it decides differently."""
     from resettle.policy.load import read_policy
     from resettle.policy.versions.upgrade import differences, write_policy
 
@@ -148,7 +149,7 @@ def run_convert(arguments: argparse.Namespace) -> int:
 
 
 def run_schema(arguments: argparse.Namespace) -> int:
-    """Prints the schema."""
+    """Print the JSON Schema of policies."""
     from resettle.policy.json_schema import json_schema
 
     print(json.dumps(json_schema(installed_plugins()), indent=2))
@@ -156,33 +157,28 @@ def run_schema(arguments: argparse.Namespace) -> int:
 
 
 def installed_plugins() -> KnownPlugins:
-    """The plugins that policies may name here."""
+    """The plugins that policies may name: built-in ones and those of installed packages."""
     from resettle.framework.registry import default_registry
 
     return default_registry()
 
 
 def success_line(name: str, policy: Policy) -> str:
-    """The line for a policy that can be used."""
-    parts = ["no problems", counted(len(policy.profiles), "profile")]
+    """The line for a policy without problems."""
+    parts = ["no problems", format_count(len(policy.profiles), "profile")]
     if policy.warnings:
-        parts.append(counted(len(policy.warnings), "warning"))
+        parts.append(format_count(len(policy.warnings), "warning"))
     return f"{name}: {', '.join(parts)}"
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 profile`, `2 profiles`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def print_warnings(warnings: Iterable[Any]) -> None:
-    """Each warning with its place, on stderr."""
+    """Print each warning with its place on stderr."""
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
 
 
 def to_json(value: Any) -> str:
-    """What would be told in words, as JSON for programs."""
+    """The value as JSON, for programs."""
     from msgspec import to_builtins
 
     return json.dumps(to_builtins(value), indent=2, ensure_ascii=False)

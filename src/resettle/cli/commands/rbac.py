@@ -1,6 +1,6 @@
-"""`resettle rbac`: the manifest of a service account that may do just what a policy takes.
+"""`resettle rbac`: manifests of a service account with exactly the permissions a policy needs.
 
-The soft tainter's comes with its guard, for rights on nodes alone would grant too much.
+For the soft tainter an admission policy is added, as RBAC cannot restrict writes of nodes to taints.
 """
 
 from __future__ import annotations
@@ -9,7 +9,11 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from resettle.cli.commands.check_access import add_permission_flags, read_named_policy, required_permissions
+from resettle.cli.commands.check_access import (
+    add_permission_flags,
+    read_named_policy,
+    required_permissions,
+)
 from resettle.cli.flags.common import add_switch
 
 if TYPE_CHECKING:
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 _NAMES = {"descheduler": "resettle", "soft-tainter": "resettle-soft-tainter"}
-"""Of the roles and bindings of each component, unless told otherwise."""
+"""Default names of the roles and bindings of each component."""
 
 _EXAMPLE = """\
 examples:
@@ -29,32 +33,32 @@ examples:
   $ resettle rbac --namespace kube-system --name descheduler --service-account descheduler-sa
 
 exit codes:
-  0 done; 1 it cannot be told; 2 the command was asked wrongly
+  0 success; 1 the policy cannot be read or has problems; 2 usage error
 """
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `rbac` to the command line."""
-    summary = "Print the service account and roles that a policy takes, and no more."
+    """Add `rbac` to the command line."""
+    summary = "Print the service account and roles that a policy needs, and no more."
     command = subcommands.add_parser(
         "rbac",
         help=summary,
-        description=f"{summary} No cluster is asked.",
+        description=f"{summary} Reads no cluster.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_permission_flags(
         command,
-        "the descheduler policy, `-` for stdin (default: any that can be written)",
+        "the descheduler policy, `-` for stdin (default: enough for any policy)",
         required=False,
     )
     command.add_argument(
         "--name",
         default="",
-        help="of the roles and bindings (resettle; resettle-soft-tainter for that component)",
+        help="name of the roles and bindings (resettle; resettle-soft-tainter for that component)",
     )
     command.add_argument(
-        "--namespace", default="resettle", help="of the service account (%(default)s)"
+        "--namespace", default="resettle", help="namespace of the service account (%(default)s)"
     )
     command.add_argument(
         "--service-account",
@@ -65,20 +69,20 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add_switch(
         command,
         "--without-guard",
-        "print no admission policy for the soft tainter, which takes Kubernetes 1.30",
+        "print no admission policy for the soft tainter; it needs Kubernetes 1.30",
     )
     command.add_argument(
         "-o",
         "--output",
         choices=("yaml", "json", "helm"),
         default="yaml",
-        help="documents of YAML, one list in JSON, or values of our Helm chart (%(default)s)",
+        help="YAML documents, a JSON list, or values of our Helm chart (%(default)s)",
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the manifest."""
+    """Print the manifests."""
     from resettle.rbac.manifests import ManifestNames, manifest
 
     names = ManifestNames(
@@ -98,8 +102,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _admission_policy(arguments: argparse.Namespace, policy: Policy | None, names: ManifestNames) -> list[Object]:
-    """The guard, before what it guards: nobody writes nodes before it stands."""
+def _admission_policy(
+    arguments: argparse.Namespace, policy: Policy | None, names: ManifestNames
+) -> list[Object]:
+    """The soft tainter's admission policy, listed first: it must exist before the role is bound."""
     from resettle.controllers.soft_taints.admission_policy import admission_policy, taint_prefixes
 
     if arguments.component != "soft-tainter" or arguments.without_guard:
@@ -111,15 +117,16 @@ def _to_yaml(objects: list[Object]) -> str:
     import yaml
 
     class Readable(yaml.SafeDumper):
-        """Writes what has several lines, or quotes of its own, as it is."""
+        """Writes strings with several lines or quotes as block scalars."""
 
-    def text(dumper: yaml.SafeDumper, said: str) -> yaml.ScalarNode:
-        style = "|" if "\n" in said or "'" in said else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", said, style=style)
+    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in text or "'" in text else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
-    Readable.add_representer(str, text)
+    Readable.add_representer(str, represent_text)
     texts = [
-        yaml.dump(it, Dumper=Readable, sort_keys=False, default_flow_style=None) for it in objects
+        yaml.dump(manifest, Dumper=Readable, sort_keys=False, default_flow_style=None)
+        for manifest in objects
     ]
     return "---\n".join(texts)
 
@@ -129,8 +136,8 @@ def _to_json(objects: list[Object]) -> str:
 
 
 def _to_helm_values(granted: list[Object], component: str) -> str:
-    """What holds everywhere; names, guard, and the Role of the lease, are the chart's own."""
-    (role,) = (it for it in granted if it["kind"] == "ClusterRole")
+    """Only the ClusterRole's rules; the chart has names, admission policy and the lease's Role."""
+    (role,) = (manifest for manifest in granted if manifest["kind"] == "ClusterRole")
     if component == "soft-tainter":
         return _to_yaml([{"softTainter": {"rules": role["rules"]}}])
     return _to_yaml([{"rbac": {"rules": role["rules"]}}])

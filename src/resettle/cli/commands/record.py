@@ -1,4 +1,7 @@
-"""`resettle record`: what a record holds. It only reads."""
+"""`resettle record`: list, show and search the cycles of a record. It only reads.
+
+`find` replays the plans, so it also finds pods that a plan refused; `--moved` reads only the moves.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from resettle.cli.commands.explain import parse_pod_key
 from resettle.cli.flags.record import add_cycle_flags
 
 if TYPE_CHECKING:
-    from resettle.record.reader import RecordReader, RecordedCycle
+    from resettle.record.reader import RecordedCycle, RecordReader
 
 _EXAMPLE = """\
 examples:
@@ -22,14 +25,14 @@ examples:
   $ resettle explain pod shop/cart-1 --record /var/lib/resettle --cycle 17
 
 exit codes:
-  0 here it is; 1 it cannot be read, or a plan does not come out as it did;
-  2 the command was asked wrongly
+  0 success; 1 the record cannot be read, or a replayed plan differs from the recorded one;
+  2 usage error
 """
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `record` and what can be asked of one to the command line."""
-    summary = "List the cycles that `run --record` wrote down, and find a pod in them."
+    """Add `record` and its subcommands to the command line."""
+    summary = "List the cycles that `run --record` wrote, and find a pod in them."
     record = subcommands.add_parser(
         "record",
         help=summary,
@@ -37,23 +40,25 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = record.add_subparsers(metavar="WHAT", required=True, title="what to do")
-    listing = _add_command(commands, "list", "List all cycles: when, how many moved, how it ended.")
+    commands = record.add_subparsers(metavar="COMMAND", required=True, title="commands")
+    listing = _add_command(commands, "list", "List all cycles: time, number of moves, and outcome.")
     listing.set_defaults(run=run_list)
-    find = _add_command(commands, "find", "Tell in which cycles a pod was wanted, moved or refused.")
+    find = _add_command(
+        commands, "find", "Show in which cycles a pod was proposed, moved or refused."
+    )
     find.add_argument(
         "--pod", metavar="NAMESPACE/NAME", type=parse_pod_key, required=True, help="the pod"
     )
     find.add_argument(
         "--moved",
         action="store_true",
-        help="only cycles that asked it to leave; draws no plan again, so it answers at once",
+        help="only cycles that requested its eviction; replays no plans, so it is fast",
     )
     find.set_defaults(run=run_find)
     for command in (listing, find):
         command.add_argument("--since", metavar="TIME", help="leave out cycles before this time")
         command.add_argument("--until", metavar="TIME", help="leave out cycles after this time")
-    show = _add_command(commands, "show", "Show the moves of a cycle and what became of each.")
+    show = _add_command(commands, "show", "Show the moves of a cycle and the outcome of each.")
     add_cycle_flags(show)
     show.set_defaults(run=run_show)
     for command in (listing, find, show):
@@ -70,25 +75,25 @@ def _add_command(
     commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=summary, description=summary)
-    command.add_argument("folder", metavar="DIR", help="what `run --record` names")
+    command.add_argument("folder", metavar="DIR", help="the folder that `run --record` names")
     return command
 
 
 def run_list(arguments: argparse.Namespace) -> int:
-    """Lists cycles."""
+    """List cycles."""
     from resettle.cli.inputs.recorded import open_record
     from resettle.cli.text.record import cycle_list_text, cycle_summary_document
 
     cycles = _cycles_between(open_record(arguments.folder), arguments)
     if arguments.output == "json":
-        _print_json([cycle_summary_document(it) for it in cycles])
+        _print_json([cycle_summary_document(cycle) for cycle in cycles])
     else:
         print(cycle_list_text(cycles), end="")
     return 0
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    """Shows a cycle, the last one if none is named."""
+    """Show a cycle, the last one if none is named."""
     from resettle.cli.inputs.recorded import named_cycle, open_record
     from resettle.cli.text.record import recorded_cycle_document, recorded_cycle_text
 
@@ -102,7 +107,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 
 def run_find(arguments: argparse.Namespace) -> int:
-    """Finds a pod; 1 where some cycles could not be asked."""
+    """Find a pod; return 1 if some cycles could not be searched."""
     import gc
 
     from resettle.cli.inputs.recorded import open_record
@@ -117,28 +122,31 @@ def run_find(arguments: argparse.Namespace) -> int:
     search = PodSearch(book, arguments.pod, default_registry())
     findings = list(search.moves(cycles) if arguments.moved else search.proposals(cycles))
     if arguments.output == "json":
-        _print_json([pod_history_document(it) for it in findings])
+        _print_json([pod_history_document(finding) for finding in findings])
     elif findings:
         print(pod_history_text(findings), end="")
     else:
-        did = "asked" if arguments.moved else "wanted"
-        knew = "" if arguments.moved else f", {search.cycles_with_pod:,} of which knew it"
+        did = "requested the eviction of" if arguments.moved else "proposed"
+        seen = "" if arguments.moved else f"; {search.cycles_with_pod:,} of them saw it"
         pod = "/".join(arguments.pod)
-        print(f"nobody {did} {pod} to leave in {format_count(len(cycles), 'cycle')}{knew}")
+        print(f"none of {format_count(len(cycles), 'cycle')} {did} {pod}{seen}")
     for gap in search.gaps:
         print(f"error: {gap}", file=sys.stderr)
     return 1 if search.gaps else 0
 
 
 def _cycles_between(book: RecordReader, arguments: argparse.Namespace) -> list[RecordedCycle]:
-    """The cycles of the record that the flags leave in."""
+    """The cycles of the record between `--since` and `--until`."""
     from resettle.times import parse_time_flag
 
-    since, until = parse_time_flag(arguments.since, "--since"), parse_time_flag(arguments.until, "--until")
+    since, until = (
+        parse_time_flag(arguments.since, "--since"),
+        parse_time_flag(arguments.until, "--until"),
+    )
     return [
-        it
-        for it in book.cycles
-        if (since is None or it.entry.at >= since) and (until is None or it.entry.at <= until)
+        cycle
+        for cycle in book.cycles
+        if (since is None or cycle.entry.at >= since) and (until is None or cycle.entry.at <= until)
     ]
 
 

@@ -1,8 +1,7 @@
-"""`resettle run`: watches a cluster and moves pods, once or for ever.
+"""`resettle run`: watch a cluster and move pods, once or at an interval.
 
-Flags are spelled as those of kubernetes-sigs/descheduler, so that its manifests work unchanged.
-
-The flags of `resettle run`, and the settings they make.
+Flags are spelled as those of upstream, kubernetes-sigs/descheduler, so that its manifests work
+unchanged; the command `descheduler` has them as well.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from resettle.cli.flags.common import (
     add_policy_flag,
     add_policy_problems_flag,
     add_switch,
-    parse_seconds,
     parse_bool,
+    parse_seconds,
 )
 from resettle.cli.flags.daemon import DESCHEDULER_LEASE, add_lease_flags, lease_settings
 from resettle.cli.flags.record import add_record_flags
@@ -32,11 +31,9 @@ from resettle.errors import InputError
 from resettle.files import STDIN
 
 if TYPE_CHECKING:
-    from resettle.runtime import RunSettings
-
-if TYPE_CHECKING:
     from resettle.cycle import CycleObserver
     from resettle.log import Log
+    from resettle.runtime import RunSettings
     from resettle.telemetry.metrics.run import RunMetrics
 
 _GATE = "EvictionsInBackground"
@@ -44,7 +41,7 @@ _GATES = (_GATE, "AllAlpha", "AllBeta")
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
-    """Adds every flag of `run`."""
+    """Add every flag of `run`."""
     add_policy_flag(command, "the policy; read again whenever it changes", with_upstream_name=True)
     add_policy_problems_flag(command)
     command.add_argument(
@@ -53,19 +50,19 @@ def add_flags(command: argparse.ArgumentParser) -> None:
         default="0",
         help="time from the start of one cycle to the next, such as 5m; 0 runs one (%(default)s)",
     )
-    add_switch(command, "--dry-run", "say what would be evicted and do nothing")
+    add_switch(command, "--dry-run", "log what would be evicted and evict nothing")
     command.add_argument(
         "--feature-gates",
         metavar="NAME=BOOL,…",
         action="append",
         default=[],
-        help=f"`{_GATE}=false` has pods that others move on request treated as any other",
+        help=f"`{_GATE}=false` evicts pods that another component moves like any other pod",
     )
     _add_access_flags(command.add_argument_group("access to the cluster"))
     add_lease_flags(command.add_argument_group("leader election"), DESCHEDULER_LEASE)
     daemon.add_endpoint_flags(command)
     daemon.add_tracing_flags(command)
-    add_log_flags(command.add_argument_group("the log, on stderr"))
+    add_log_flags(command.add_argument_group("log, on stderr"))
     add_record_flags(command)
     add_ignored_flags(command)
 
@@ -78,19 +75,19 @@ def _add_access_flags(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         type=_parse_number,
         default=0.0,
-        help="evictions a second; 0 means 5, a negative number no limit",
+        help="evictions per second; 0 means 5, a negative number no limit",
     )
     group.add_argument(
         "--client-connection-burst",
         metavar="N",
         type=int,
         default=0,
-        help="evictions at once after a rest; 0 means 10",
+        help="burst of evictions; 0 means 10",
     )
 
 
 def run_settings(arguments: argparse.Namespace) -> RunSettings:
-    """How to run, as the flags say."""
+    """The settings of a run that the flags ask for."""
     from resettle.kube.leader_election.election import new_identity
     from resettle.runtime import RunSettings
 
@@ -110,12 +107,14 @@ def run_settings(arguments: argparse.Namespace) -> RunSettings:
 
 def _policy_file(policy: str) -> str:
     if policy == STDIN:
-        raise InputError("--policy: a run reads its policy before every cycle; name a file")
+        raise InputError(
+            "--policy: the policy is read before every cycle, so stdin cannot be used; name a file"
+        )
     return policy
 
 
 def _parse_number(word: str) -> float:
-    """A number that can be reckoned with."""
+    """A finite number."""
     try:
         number = float(word)
     except ValueError:
@@ -126,7 +125,7 @@ def _parse_number(word: str) -> float:
 
 
 def _background_evictions(gates: Sequence[str]) -> bool:
-    """Whether the gates leave moves in the background on."""
+    """Whether the feature gates leave evictions in the background on."""
     from resettle.policy.problems import did_you_mean
 
     enabled = True
@@ -154,14 +153,14 @@ examples:
 
 {SIGNALS}
 exit codes:
-  0 done, or stopped when asked to; 1 it could not start, the only cycle failed, or the lease was
-  lost; 2 the command was asked wrongly
+  0 done, or stopped by a signal; 1 could not start, the only cycle failed, or the lease was lost;
+  2 usage error
 """
-SUMMARY = "Watch a cluster and move pods to better places, once or again and again."
+SUMMARY = "Watch a cluster and move pods to better places, once or at an interval."
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `run` to the command line."""
+    """Add `run` to the command line."""
     command = subcommands.add_parser(
         "run",
         usage="%(prog)s --policy FILE [flags]",
@@ -175,7 +174,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs cycles until done or stopped."""
+    """Run cycles until done or stopped."""
     return with_log(arguments, _run)
 
 
@@ -192,7 +191,7 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
     writer = record_writer(arguments, log)
     warn_about_ignored_flags(arguments, log)
     if settings.lease and settings.dry_run:
-        log.warning("no lease is taken", reason="a dry run changes nothing")
+        log.warning("leader election off", reason="a dry run changes nothing")
     plugins = default_registry()
 
     @contextmanager

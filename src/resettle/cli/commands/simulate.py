@@ -1,4 +1,7 @@
-"""`resettle simulate`: what many cycles would make of a cluster. It only reads."""
+"""`resettle simulate`: run many cycles against a copy of the cluster in memory. It only reads.
+
+The evicted pods are placed by a stand-in for kube-scheduler, which filters and scores as it does.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +34,13 @@ examples:
   $ resettle simulate --record /var/lib/resettle --against new.yaml
 
 exit codes:
-  0 the cycles were simulated; 1 they could not be, or a plugin failed;
-  2 the command was asked wrongly
+  0 success; 1 the input cannot be read, or a plugin failed;
+  2 usage error
 """
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `simulate` to the command line."""
+    """Add `simulate` to the command line."""
     summary = "Show what a policy would do to a cluster over many cycles; changes nothing."
     command = subcommands.add_parser(
         "simulate",
@@ -51,7 +54,9 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--against", metavar="FILE", help="a second policy, to compare with the first"
     )
     command.add_argument(
-        "--scenario", metavar="FILE", help="names cluster and policies, and what happens meanwhile"
+        "--scenario",
+        metavar="FILE",
+        help="a file that names the cluster, the policies, and events before cycles",
     )
     command.add_argument(
         "--soft-taints",
@@ -59,25 +64,25 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         const="with",
         choices=("with", "compare"),
         metavar="with|compare",
-        help="have the soft tainter mark nodes before each cycle, by `softTaints` of the policy; "
-        "`compare` runs the policy without taints and with them",
+        help="let the soft tainter taint nodes before each cycle, as `softTaints` of the policy says; "
+        "`compare` simulates the policy without taints and with them",
     )
     command.add_argument(
         "--loads",
         metavar="FILE",
-        help="how many cores each pod wants; what a Prometheus query says of nodes follows from it",
+        help="how many cores each pod uses, from which the results of Prometheus queries are computed",
     )
     command.add_argument(
         "--cycles",
         metavar="N",
         type=parse_cycle_count,
-        help="how many cycles to run (default: up to 10, fewer once nothing moves)",
+        help="how many cycles to simulate (default: 10, or fewer once nothing moves)",
     )
     command.add_argument(
         "--interval",
         metavar="TIME",
         type=parse_interval,
-        help="from one cycle to the next, such as 90s or 1h (default: 5m)",
+        help="time from one cycle to the next, such as 90s or 1h (default: 5m)",
     )
     command.add_argument(
         "-o",
@@ -95,22 +100,24 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def parse_cycle_count(text: str) -> int:
     """A number of cycles."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of cycles; write 1 or more")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of cycles; write 1 or more")
     return int(text)
 
 
 def parse_interval(text: str) -> timedelta:
-    """A length of time that is more than nothing."""
+    """A duration of more than zero."""
     from resettle.policy.args import parse_duration
 
     length = parse_duration(text) if _INTERVAL.fullmatch(text) else None
     if not length:
-        raise argparse.ArgumentTypeError(f"`{text}` is no interval; write one such as 5m or 90s")
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is not an interval; write one such as 5m or 90s"
+        )
     return length
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Simulates and prints; 1 when a plugin failed on the way."""
+    """Simulate and print the results; return 1 if a plugin failed."""
     if conflict := flag_conflict(arguments):
         arguments.usage_error(conflict)
     gc.disable()
@@ -118,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     from resettle.simulate.result import run_simulation
 
     inputs = read_simulation_inputs(arguments)
-    # What was read stays; what the cycles leave behind refers to itself and has to be found.
+    # The input stays; each cycle leaves objects that refer to themselves, for the collector to free.
     gc.freeze()
     gc.enable()
     results = [

@@ -1,4 +1,7 @@
-"""`resettle snapshot`: a live cluster in one small file, for plans elsewhere. It only reads."""
+"""`resettle snapshot`: a live cluster in one small file, for plans elsewhere. It only reads.
+
+The file is replaced in one step, so an interrupted capture leaves the old one as it was.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from resettle.cli.commands.policy import print_warnings
 from resettle.cli.flags.common import add_context_flag, add_kubeconfig_flag, add_policy_flag
 from resettle.errors import InputError
-from resettle.files import read_text, display_name
+from resettle.files import display_name, read_text
 
 if TYPE_CHECKING:
     from resettle.dumps.anonymize import Anonymizer
@@ -33,13 +36,13 @@ examples:
   $ resettle snapshot -o - | resettle explain cycle --cluster - --policy policy.yaml
 
 exit codes:
-  0 the file is there; 1 it could not be written, and the old one stays;
-  2 the command was asked wrongly
+  0 the file was written; 1 it could not be written, and the old one stays;
+  2 usage error
 """
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `snapshot` to the command line."""
+    """Add `snapshot` to the command line."""
     summary = "Write a live cluster to a small file, for plans elsewhere; changes nothing."
     command = subcommands.add_parser(
         "snapshot",
@@ -52,7 +55,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add_context_flag(command)
     add_policy_flag(
         command,
-        "list only what this policy reads; `-` for stdin (default: every kind that is known)",
+        "list only what this policy reads; `-` for stdin (default: every kind that resettle reads)",
         required=False,
     )
     command.add_argument(
@@ -70,19 +73,19 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument(
         "--salt",
         metavar="TEXT",
-        help="what to hash names with, for the same digests again (default: a secret of its own)",
+        help="salt of the digests; the same salt gives the same digests (default: a random one)",
     )
     command.add_argument(
         "--digest",
         metavar="NAME",
         nargs="+",
-        help="only print what these names become under the salt; asks no cluster",
+        help="only print the digests of these names under the salt; reads no cluster",
     )
     command.set_defaults(run=run, usage_error=command.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Captures the cluster and says on stderr what came of it."""
+    """Capture the cluster and print a summary on stderr."""
     if conflict := _flag_conflict(arguments):
         arguments.usage_error(conflict)
     if arguments.digest:
@@ -119,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _flag_conflict(arguments: argparse.Namespace) -> str | None:
-    """What is wrong with the flags taken together."""
+    """What is wrong with the flags in combination, or None."""
     if arguments.salt == "":
         return "--salt is empty; write a text, or leave it out"
     if arguments.digest and not arguments.salt:
@@ -139,7 +142,7 @@ def _print_digests(arguments: argparse.Namespace) -> int:
 
 
 def _build_descheduler(policy_file: str | None) -> Descheduler | None:
-    """Who is to plan with the capture, if a policy is named."""
+    """The descheduler of the named policy, or None without one."""
     if policy_file is None:
         return None
     from resettle.framework.descheduler import build_descheduler
@@ -153,7 +156,7 @@ def _build_descheduler(policy_file: str | None) -> Descheduler | None:
 
 
 def _kinds_to_capture(descheduler: Descheduler | None) -> list[Kind]:
-    """What to list: all that is known, or what the policy reads."""
+    """The kinds to list: all that resettle reads, or those the policy reads."""
     from resettle.framework.registry import default_registry
     from resettle.model.kinds import kinds_to_list
 
@@ -162,10 +165,10 @@ def _kinds_to_capture(descheduler: Descheduler | None) -> list[Kind]:
 
 
 def _measure_usage(access: Access, descheduler: Descheduler | None) -> Measured:
-    """How busy nodes are: by the metrics API, or by whom the policy asks.
+    """Usage of the nodes, from the metrics API or from the sources that the policy names.
 
-    A cluster without a metrics server can be captured as well as any, so what cannot be had is
-    told only to those whose policy goes by it.
+    A cluster may have no metrics server, so a missing measurement is noted only if the policy
+    uses it.
     """
     import asyncio
 
@@ -175,9 +178,11 @@ def _measure_usage(access: Access, descheduler: Descheduler | None) -> Measured:
     questions = descheduler.measures if descheduler else frozenset({METRICS_API})
     if not questions:
         return {}
-    usage = asyncio.run(measure_once(access, questions, descheduler.providers if descheduler else ()))
+    usage = asyncio.run(
+        measure_once(access, questions, descheduler.providers if descheduler else ())
+    )
     if descheduler:
-        for failure in sorted({it.failure for it in usage.values() if it.failure}):
+        for failure in sorted({answer.failure for answer in usage.values() if answer.failure}):
             print(f"note: left out: {failure}", file=sys.stderr)
     return usage
 
@@ -206,18 +211,18 @@ def _summary(file: str, captured: CaptureSummary) -> str:
 
 
 class Progress:
-    """How far the listing is, in one line that a terminal overwrites; silent elsewhere."""
+    """Progress of the listing, in one line that a terminal overwrites; silent elsewhere."""
 
     def __init__(self) -> None:
         self._shown = 0
         self._on_terminal = sys.stderr.isatty()
 
     def show(self, plural: str, count: int) -> None:
-        """Shows how many there are so far."""
+        """Show how many objects are listed so far."""
         self._show(f"{count:,} {plural}")
 
     def clear(self) -> None:
-        """Takes the line away."""
+        """Clear the line."""
         if self._shown:
             self._show("")
 

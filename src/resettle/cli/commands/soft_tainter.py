@@ -1,4 +1,7 @@
-"""`resettle soft-tainter`: marks nodes that are too full, so that new pods go elsewhere."""
+"""`resettle soft-tainter`: taint nodes that are too full, so that new pods go elsewhere.
+
+The taints are PreferNoSchedule, so no pod is evicted by them and a full cluster still schedules.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +40,15 @@ still uses a tainted node when no other will do, and no pod has to leave.
 
 {SIGNALS}
 exit codes:
-  0 done, or stopped when asked to; 1 it could not start, the only round failed, or the lease was
-  lost; 2 the command was asked wrongly
+  0 done, or stopped by a signal; 1 could not start, the only round failed, or the lease was lost;
+  2 usage error
 """
 PORT = 10261
 """Default port of metrics and health; next to the descheduler's, so that both can share a host."""
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `soft-tainter` to the command line."""
+    """Add `soft-tainter` to the command line."""
     summary = "Taint nodes softly while they are too full, so that new pods go elsewhere."
     command = subcommands.add_parser(
         "soft-tainter",
@@ -57,8 +60,8 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     add_policy_flag(
         command,
-        "the policy whose thresholds are gone by, the same as for `run`; read again whenever it "
-        "changes. May be left out with --remove-only",
+        "the policy whose thresholds are used, the same as for `run`; read again whenever it "
+        "changes. Optional with --remove-only",
         required=False,
         with_upstream_name=True,
     )
@@ -69,11 +72,11 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         default="1m",
         help="time from the start of one round to the next (%(default)s)",
     )
-    add_switch(command, "--once", "run one round and end")
+    add_switch(command, "--once", "run one round and exit")
     add_switch(
         command,
         "--dry-run",
-        "say which taints would be set and set none; any that are there are removed",
+        "log which taints would be set and set none; existing ones are removed",
     )
     add_switch(command, "--remove-only", "remove all of our taints, whatever the policy says")
     command.add_argument(
@@ -88,12 +91,12 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add_context_flag(access)
     add_lease_flags(command.add_argument_group("leader election"), SOFT_TAINTER_LEASE)
     daemon.add_endpoint_flags(command, port=PORT)
-    add_log_flags(command.add_argument_group("the log, on stderr"))
+    add_log_flags(command.add_argument_group("log, on stderr"))
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs rounds until done or stopped."""
+    """Run rounds until done or stopped."""
     return with_log(arguments, _run)
 
 
@@ -120,18 +123,20 @@ def _run(arguments: argparse.Namespace, log: Log) -> int:
 
 
 def taint_settings(arguments: argparse.Namespace) -> TaintSettings:
-    """How to taint, as the flags say."""
+    """The settings of the soft tainter that the flags ask for."""
     from resettle.controllers.soft_taints.reconcile import Mode
     from resettle.controllers.soft_taints.runner import TaintSettings
     from resettle.kube.leader_election.election import new_identity
     from resettle.policy.document import SoftTaints
 
     if arguments.dry_run and arguments.remove_only:
-        raise InputError("--dry-run does not go together with --remove-only; keep one of the two")
+        raise InputError("--dry-run and --remove-only cannot be used together; keep one of them")
     if arguments.policy is None and not arguments.remove_only:
-        raise InputError("--policy is missing; only --remove-only does without")
+        raise InputError("--policy is missing; it is optional only with --remove-only")
     if arguments.policy == STDIN:
-        raise InputError("--policy: the tainter reads its policy before every round; name a file")
+        raise InputError(
+            "--policy: the policy is read before every round, so stdin cannot be used; name a file"
+        )
     if arguments.prefix and not arguments.remove_only:
         raise InputError(
             "--prefix is for --remove-only; the prefix of new taints is `softTaints.prefix` of the "

@@ -1,6 +1,7 @@
 """Flags that several commands have: the policy, the cluster, the log; each is declared here once.
 
-They are spelled as those of kubernetes-sigs/descheduler, so that its manifests work unchanged.
+They are spelled as those of upstream, kubernetes-sigs/descheduler, so that its manifests work
+unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def add_policy_flag(
     required: bool = True,
     with_upstream_name: bool = False,
 ) -> None:
-    """Adds the flag that names the policy, also by the peer's name for it."""
+    """Add the flag that names the policy, if asked also under upstream's name."""
     group.add_argument(
         "--policy",
         *(["--policy-config-file"] if with_upstream_name else []),
@@ -29,15 +30,15 @@ def add_policy_flag(
 
 
 def add_policy_problems_flag(group: argparse._ActionsContainer) -> None:
-    """Adds the flag that says how grave it is what the peer hides; `arguments.forgiving`."""
+    """Add the flag that makes mistakes which upstream ignores errors or warnings."""
     group.add_argument(
         "--policy-problems",
         dest="forgiving",
         type=_parse_policy_problems,
         metavar="{error,warn}",
         default="error",
-        help="unknown keys and what else kubernetes-sigs/descheduler hides: "
-        "`warn` goes on as it does (%(default)s)",
+        help="unknown keys and other mistakes that kubernetes-sigs/descheduler ignores: "
+        "error, or warn and continue (%(default)s)",
     )
 
 
@@ -47,46 +48,51 @@ def _parse_policy_problems(word: str) -> bool:
     return word == "warn"
 
 
-def add_kubeconfig_flag(group: argparse._ActionsContainer, *, with_upstream_name: bool = False) -> None:
-    """Adds the flag that names the kubeconfig, also by the peer's newer name for it."""
+def add_kubeconfig_flag(
+    group: argparse._ActionsContainer, *, with_upstream_name: bool = False
+) -> None:
+    """Add the flag that names the kubeconfig, if asked also under upstream's newer name."""
     group.add_argument(
         "--kubeconfig",
         *(["--client-connection-kubeconfig"] if with_upstream_name else []),
         dest="kubeconfig",
         metavar="FILE",
-        help="the cluster (default: $KUBECONFIG, ~/.kube/config, or the account of the pod)",
+        help="the cluster (default: $KUBECONFIG, ~/.kube/config, or the service account of the pod)",
     )
 
 
 def add_context_flag(group: argparse._ActionsContainer) -> None:
-    """Adds the flag that chooses within the kubeconfig."""
+    """Add the flag that names the context of the kubeconfig."""
     group.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
 
 
 def add_log_flags(group: argparse._ActionsContainer) -> None:
-    """Adds the flags that say how the log is written."""
+    """Add the flags for verbosity and format of the log."""
     group.add_argument(
         "-v",
         "--v",
         metavar="N",
         type=int,
         default=0,
-        help="how much is told: 1 adds each plugin's turn, 3 every detail (%(default)s)",
+        help="log verbosity: 1 adds a line per plugin, 3 every detail (%(default)s)",
     )
     group.add_argument(
-        "--logging-format", choices=("text", "json"), default="text", help="(%(default)s)"
+        "--logging-format",
+        choices=("text", "json"),
+        default="text",
+        help="format of the log (%(default)s)",
     )
 
 
 def add_switch(group: argparse._ActionsContainer, name: str, help_text: str) -> None:
-    """Adds a flag that may stand alone or say `=true` or `=false`, as Go's flags do."""
+    """Add a flag that may stand alone or with `=true` or `=false`, as Go's flags do."""
     group.add_argument(
         name, nargs="?", const=True, default=False, type=parse_bool, metavar="BOOL", help=help_text
     )
 
 
 def parse_bool(word: str) -> bool:
-    """What a word says that is either true or false."""
+    """The boolean that a word stands for, in the spellings Go accepts."""
     match word.lower():
         case "true" | "t" | "1":
             return True
@@ -96,7 +102,7 @@ def parse_bool(word: str) -> bool:
 
 
 def parse_seconds(flag: str, text: str) -> float:
-    """The length of time a flag names: `5m`, `1h30m`, or plain `0`."""
+    """The duration of a flag in seconds: `5m`, `1h30m`, or plain `0`."""
     import re
 
     from resettle.policy.args import DURATION, parse_duration
@@ -104,5 +110,5 @@ def parse_seconds(flag: str, text: str) -> float:
     if text == "0":
         return 0.0
     if not re.fullmatch(DURATION, text) or text.startswith("-"):
-        raise InputError(f"{flag}: `{text}` is not a length of time; write one such as 5m or 90s")
+        raise InputError(f"{flag}: `{text}` is not a duration; write one such as 5m or 90s")
     return parse_duration(text).total_seconds()

@@ -1,10 +1,7 @@
-"""The flags of leader election, and the lease they make.
+"""Flags of components that run for long: leader election, the HTTPS endpoint, and traces.
 
-The flags of what is served over HTTPS: metrics and health.
-
-Spelled as those of kubernetes-sigs/descheduler.
-
-The flags of tracing, and the spans they ask for. Spelled as those of the peer.
+Each group has a function that adds its flags and one that turns them into settings. Names and
+defaults are those of upstream, kubernetes-sigs/descheduler.
 """
 
 from __future__ import annotations
@@ -17,18 +14,14 @@ from resettle.cli.flags.common import add_switch, parse_seconds
 from resettle.errors import InputError
 
 if TYPE_CHECKING:
-    from resettle.kube.leader_election.lease import LeaseSettings
-
-if TYPE_CHECKING:
+    from resettle.framework.tracing import Spans
     from resettle.https import Tls
+    from resettle.kube.leader_election.lease import LeaseSettings
+    from resettle.log import Log
     from resettle.telemetry import EndpointSettings
 
-if TYPE_CHECKING:
-    from resettle.framework.tracing import Spans
-    from resettle.log import Log
-
 DESCHEDULER_LEASE, SOFT_TAINTER_LEASE = "descheduler", "resettle-soft-tainter"
-"""What the lease of each is called unless told otherwise."""
+"""Default names of the leases; the descheduler's is that of upstream."""
 _NAMESPACE = "kube-system"
 _TIMES = {
     "leader_elect_lease_duration": "duration_seconds",
@@ -38,12 +31,12 @@ _TIMES = {
 
 
 def add_lease_flags(group: argparse._ActionsContainer, name: str) -> None:
-    """Adds all flags of leader election by a lease of this name."""
+    """Add all flags of leader election, with this default name of the lease."""
     add_switch(group, "--leader-elect", "act only while holding a lease")
     for part, default, says in (
-        ("lease-duration", "137s", "how long others wait for a leader that has gone silent"),
-        ("renew-deadline", "107s", "how long a leader goes on without renewing its lease"),
-        ("retry-period", "26s", "time between two tries to get or renew the lease"),
+        ("lease-duration", "137s", "how long others wait for a leader that stopped renewing"),
+        ("renew-deadline", "107s", "how long a leader continues if it cannot renew its lease"),
+        ("retry-period", "26s", "time between attempts to acquire or renew the lease"),
     ):
         group.add_argument(
             f"--leader-elect-{part}", metavar="TIME", default=default, help=f"{says} (%(default)s)"
@@ -52,13 +45,13 @@ def add_lease_flags(group: argparse._ActionsContainer, name: str) -> None:
         "--leader-elect-resource-lock",
         choices=("leases",),
         default="leases",
-        help="leases are the only lock there is",
+        help="only leases are supported",
     )
     add_lease_name_flags(group, name)
 
 
 def add_lease_name_flags(group: argparse._ActionsContainer, name: str | None) -> None:
-    """Adds the flags that name the lease; None where its name depends on what is run."""
+    """Add the flags that name the lease; pass None if its name depends on the component."""
     for part, default in (("name", name), ("namespace", _NAMESPACE)):
         group.add_argument(
             f"--leader-elect-resource-{part}",
@@ -69,16 +62,17 @@ def add_lease_name_flags(group: argparse._ActionsContainer, name: str | None) ->
 
 
 def lease_settings(arguments: argparse.Namespace, fix: str) -> LeaseSettings | None:
-    """The lease to hold, if one is asked for.
+    """Settings of the lease, or None without `--leader-elect`.
 
-    `pointless` is how to mend a command line by which there is nothing to lead.
+    `fix` says how to correct a command line that runs a single cycle, which needs no leader; it is
+    empty if more than one cycle runs.
     """
     from resettle.kube.leader_election.lease import LeaseSettings
 
     if not arguments.leader_elect:
         return None
     if fix:
-        raise InputError(f"--leader-elect makes no sense for a single cycle; {fix}")
+        raise InputError(f"--leader-elect has no use for a single cycle; {fix}")
     return LeaseSettings(
         name=arguments.leader_elect_resource_name,
         namespace=arguments.leader_elect_resource_namespace,
@@ -95,66 +89,69 @@ _TLS_VERSIONS = (*_OLD_TLS_VERSIONS, "VersionTLS12", "VersionTLS13")
 
 
 def add_endpoint_flags(command: argparse.ArgumentParser, *, port: int = 10258) -> None:
-    """Adds the flags to a command."""
+    """Add the flags of the HTTPS endpoint to a command."""
     group = command.add_argument_group("metrics and health, over HTTPS")
     group.add_argument(
         "--secure-port",
         metavar="PORT",
         type=int,
         default=port,
-        help="where they are served; 0 serves nothing (%(default)s)",
+        help="the port to serve on; 0 serves nothing (%(default)s)",
     )
     group.add_argument(
         "--bind-address",
         metavar="IP",
         default="0.0.0.0",
-        help="the address to serve on; %(default)s and :: stand for all (%(default)s)",
+        help="the address to serve on; 0.0.0.0 and :: mean all (%(default)s)",
     )
-    add_switch(group, "--disable-metrics", "serve health alone")
+    add_switch(group, "--disable-metrics", "serve health only")
     add_switch(
         group,
         "--protect-metrics",
-        "give metrics only to those who may `get` /metrics by the API server's word, "
-        "known by their bearer token; health stays open",
+        "require a bearer token with the RBAC permission `get /metrics`, which the API server "
+        "checks; health stays open",
     )
     group.add_argument(
-        "--tls-cert-file", metavar="FILE", default="", help="the certificate; read when it changes"
+        "--tls-cert-file",
+        metavar="FILE",
+        default="",
+        help="the certificate; read again when it changes",
     )
-    group.add_argument("--tls-private-key-file", metavar="FILE", default="", help="its key")
+    group.add_argument("--tls-private-key-file", metavar="FILE", default="", help="its private key")
     group.add_argument(
         "--cert-dir",
         metavar="FOLDER",
         default="",
-        help="where tls.crt and tls.key are, if no files are named; "
-        "without any a certificate of our own is made, in memory",
+        help="the folder of tls.crt and tls.key, if no files are named; "
+        "without any certificate a self-signed one is made, in memory",
     )
     group.add_argument(
         "--tls-min-version",
         choices=_TLS_VERSIONS,
         default="VersionTLS12",
         metavar="VERSION",
-        help="VersionTLS12 or VersionTLS13; older ones are not spoken (%(default)s)",
+        help="VersionTLS12 or VersionTLS13; older ones are not supported (%(default)s)",
     )
     group.add_argument(
         "--tls-cipher-suites",
         metavar="NAME,…",
         default="",
-        help="suites for TLS 1.2 by the names Kubernetes has for them (default: the safe ones)",
+        help="suites for TLS 1.2, by the names Kubernetes uses (default: the secure ones)",
     )
     group.add_argument(
-        "--tls-sni-cert-key", metavar="…", help="not to be had: there is one certificate for all"
+        "--tls-sni-cert-key", metavar="…", help="not supported: all names share one certificate"
     )
 
 
 def endpoint_settings(arguments: argparse.Namespace, *, optional: bool) -> EndpointSettings | None:
-    """What to serve, None for nothing; if that is optional, a taken port is no reason to end."""
+    """What to serve, or None for nothing; if `optional`, a port in use is only a warning."""
     import ipaddress
 
     from resettle.telemetry import EndpointSettings
 
     if not 0 <= arguments.secure_port <= _LAST_PORT:
         raise InputError(
-            f"--secure-port: there is no port {arguments.secure_port}; "
+            f"--secure-port: {arguments.secure_port} is not a port; "
             f"write one from 1 to {_LAST_PORT}, or 0 to serve nothing"
         )
     if not arguments.secure_port:
@@ -164,7 +161,7 @@ def endpoint_settings(arguments: argparse.Namespace, *, optional: bool) -> Endpo
         ipaddress.ip_address(address or "::")
     except ValueError:
         raise InputError(
-            f"--bind-address: `{address}` is no IP address; write one such as 127.0.0.1"
+            f"--bind-address: `{address}` is not an IP address; write one such as 127.0.0.1"
         ) from None
     return EndpointSettings(
         port=arguments.secure_port,
@@ -181,7 +178,7 @@ def _tls_settings(arguments: argparse.Namespace) -> Tls:
 
     if arguments.tls_sni_cert_key:
         raise InputError(
-            "--tls-sni-cert-key: there is one certificate for all names; "
+            "--tls-sni-cert-key is not supported: all names share one certificate; "
             "name it with --tls-cert-file and --tls-private-key-file"
         )
     certificate, key = arguments.tls_cert_file, arguments.tls_private_key_file
@@ -189,7 +186,7 @@ def _tls_settings(arguments: argparse.Namespace) -> Tls:
         has, lacks = "--tls-cert-file", "--tls-private-key-file"
         if key:
             has, lacks = lacks, has
-        raise InputError(f"{has} is of no use alone; name the other file with {lacks}")
+        raise InputError(f"{has} also needs {lacks}; name both files")
     version = arguments.tls_min_version
     suites = [name.strip() for name in arguments.tls_cipher_suites.split(",")]
     return Tls(
@@ -205,8 +202,8 @@ INSTALL_TRACING = "pip install 'resettle[otel]'"
 
 
 def add_tracing_flags(command: argparse.ArgumentParser) -> None:
-    """Adds the flags to a command."""
-    group = command.add_argument_group("traces, by OTLP over gRPC; they take the extra `otel`")
+    """Add the flags of tracing to a command."""
+    group = command.add_argument_group(f"traces, by OTLP over gRPC; need `{INSTALL_TRACING}`")
     group.add_argument(
         "--otel-collector-endpoint",
         metavar="HOST:PORT",
@@ -217,16 +214,16 @@ def add_tracing_flags(command: argparse.ArgumentParser) -> None:
         "--otel-transport-ca-cert",
         metavar="FILE",
         default="",
-        help="who vouches for the collector; without it there is no TLS",
+        help="CA certificate of the collector; without it TLS is not used",
     )
     group.add_argument(
         "--otel-service-name",
         metavar="NAME",
         default="descheduler",
-        help="what the service is called there (%(default)s)",
+        help="the service name in traces (%(default)s)",
     )
     group.add_argument(
-        "--otel-trace-namespace", metavar="NAME", default="", help="the namespace of the service"
+        "--otel-trace-namespace", metavar="NAME", default="", help="the service namespace in traces"
     )
     group.add_argument(
         "--otel-sample-rate",
@@ -238,12 +235,12 @@ def add_tracing_flags(command: argparse.ArgumentParser) -> None:
     add_switch(
         group,
         "--otel-fallback-no-op-on-error",
-        "run without traces if they cannot be set up, rather than not at all",
+        "run without traces if they cannot be set up; otherwise that is an error",
     )
 
 
 def open_spans(arguments: argparse.Namespace, log: Log) -> AbstractContextManager[Spans]:
-    """The spans that the flags ask for, open while the block lasts."""
+    """A context manager of the spans that the flags configure; they are sent until it closes."""
     from resettle.framework.tracing import NO_SPANS
 
     if not arguments.otel_collector_endpoint:

@@ -76,7 +76,9 @@ def record_writer(arguments: argparse.Namespace, log: Log) -> CycleRecorder | No
     from resettle.record.segments import RecordLimits
     from resettle.record.writer import CycleRecorder
 
-    bounds = RecordLimits(_parse_size(arguments.record_max_size), _parse_age(arguments.record_max_age))
+    bounds = RecordLimits(
+        _parse_size(arguments.record_max_size), _parse_age(arguments.record_max_age)
+    )
     return CycleRecorder(arguments.record, bounds, log)
 
 
@@ -97,7 +99,5 @@ def _parse_age(text: str) -> timedelta:
 
     age = parse_duration(text) if re.fullmatch(DURATION, text) else timedelta()
     if age <= timedelta():
-        raise InputError(
-            f"--record-max-age: `{text}` is not a duration; write one such as 336h"
-        )
+        raise InputError(f"--record-max-age: `{text}` is not a duration; write one such as 336h")
     return age

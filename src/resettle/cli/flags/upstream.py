@@ -1,4 +1,7 @@
-"""Flags of the upstream descheduler that have no effect here: they are accepted, with a warning."""
+"""Flags of upstream, kubernetes-sigs/descheduler, that have no effect here.
+
+They are accepted, so that its manifests work; each that is set is logged once with the reason.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class IgnoredFlag(NamedTuple):
-    """A flag without effect, whether it stands alone, and why it has none."""
+    """A flag without effect, whether it is a switch, and why it has none."""
 
     name: str
     is_switch: bool
@@ -22,10 +25,7 @@ class IgnoredFlag(NamedTuple):
 
 _HTTP1 = "metrics and health are served over HTTP/1.1"
 _ONE_STREAM = "the log is one stream on stderr, and each line is written at once"
-
-
 _SHARING = "the port is bound in the usual way"
-
 
 IGNORED_FLAGS = (
     IgnoredFlag("--vmodule", False, "verbosity is for the whole log; use --v"),
@@ -44,10 +44,10 @@ IGNORED_FLAGS = (
 
 
 def add_ignored_flags(command: argparse.ArgumentParser) -> None:
-    """Adds them all; the help names them in one go."""
-    named = "accepted all the same: " + ", ".join(flag.name for flag in IGNORED_FLAGS)
+    """Add the ignored flags; the help names them in one paragraph."""
+    named = "accepted and ignored: " + ", ".join(flag.name for flag in IGNORED_FLAGS)
     group = command.add_argument_group(
-        "without effect here", textwrap.fill(named, 78, break_on_hyphens=False)
+        "flags without effect", textwrap.fill(named, 78, break_on_hyphens=False)
     )
     for flag in IGNORED_FLAGS:
         if flag.is_switch:
@@ -57,7 +57,7 @@ def add_ignored_flags(command: argparse.ArgumentParser) -> None:
 
 
 def warn_about_ignored_flags(arguments: argparse.Namespace, log: Log) -> None:
-    """Tells of each that asks for something it will not get; `=false` asks for nothing."""
+    """Log each ignored flag that is set; `=false` counts as not set."""
     for flag in IGNORED_FLAGS:
         if getattr(arguments, flag.name.removeprefix("--").replace("-", "_")) is not False:
             log.warning("flag without effect", flag=flag.name, reason=flag.reason)

@@ -1,4 +1,7 @@
-"""What commands that look at a cluster share: their flags, and how they read what these name."""
+"""Flags that name a cluster and a policy, and how `plan`, `explain` and `simulate` read them.
+
+The objects come from dump files, a live cluster or a record; everything unusual is a note on stderr.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from resettle.cli.commands.policy import print_warnings
-from resettle.cli.flags.common import add_context_flag, add_kubeconfig_flag, add_policy_flag, add_policy_problems_flag
+from resettle.cli.flags.common import (
+    add_context_flag,
+    add_kubeconfig_flag,
+    add_policy_flag,
+    add_policy_problems_flag,
+)
 from resettle.cli.flags.record import add_cycle_flags, flag_conflict
 from resettle.errors import InputError
-from resettle.files import read_text, display_name
+from resettle.files import display_name, read_text
 from resettle.times import parse_time_flag
 
 if TYPE_CHECKING:
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class ClusterInputs(NamedTuple):
-    """A policy made ready, the cluster it is to decide on, and what has been done there so far."""
+    """A policy as a descheduler, the snapshot it decides on, and earlier rounds of the cycle."""
 
     descheduler: Descheduler
     snapshot: Snapshot
@@ -37,23 +45,24 @@ class ClusterInputs(NamedTuple):
 
 
 def add_source_flags(command: argparse.ArgumentParser) -> None:
-    """Adds the flags that name a cluster, a policy and a time, or a cycle of a record."""
+    """Add the flags that name a cluster, a policy and a time, or a cycle of a record."""
     source = command.add_mutually_exclusive_group()
     source.add_argument(
         "--cluster",
         metavar="FILE",
         nargs="+",
-        help="what `kubectl get … -o json` or `-o yaml` wrote: files, folders, `-` for stdin",
+        help="output of `kubectl get … -o json` or `-o yaml`: files, folders, `-` for stdin",
     )
     add_kubeconfig_flag(source)
     source.add_argument(
-        "--record", metavar="DIR", help="a cycle of the past, from what `run --record` wrote"
+        "--record", metavar="DIR", help="a past cycle, from the folder that `run --record` wrote"
     )
     add_cycle_flags(command)
     add_context_flag(command)
     add_policy_flag(
         command,
-        "the descheduler policy; `-` for stdin (default with --record: the one of then)",
+        "the descheduler policy; `-` for stdin "
+        "(default with --record: the policy used at that time)",
         required=False,
     )
     add_policy_problems_flag(command)
@@ -61,7 +70,7 @@ def add_source_flags(command: argparse.ArgumentParser) -> None:
         "--now",
         metavar="TIME",
         help="the time to plan for, such as 2026-01-31T12:00:00Z "
-        "(default: when a capture was taken, else the present)",
+        "(default: the time of the capture, else the present)",
     )
     command.set_defaults(usage_error=command.error)
 
@@ -69,9 +78,9 @@ def add_source_flags(command: argparse.ArgumentParser) -> None:
 def read_inputs(
     arguments: argparse.Namespace, watch: Stopwatch[str], pod: tuple[str, str] | None = None
 ) -> ClusterInputs:
-    """Reads policy and cluster, and says on stderr what is unusual about them.
+    """Read policy and cluster, and print notes on stderr about what is unusual in them.
 
-    `pod` is whom it is about, if it is about one: a record is then asked for its last cycle.
+    With `pod`, the cycle taken from a record is the last one that moved or saw this pod.
     """
     if wrong := flag_conflict(arguments):
         arguments.usage_error(wrong)
@@ -109,7 +118,7 @@ def read_inputs(
 
 
 def read_policy_text(arguments: argparse.Namespace) -> str:
-    """The policy; stdin serves one purpose only."""
+    """The text of the policy; stdin cannot be both policy and cluster."""
     if arguments.policy == "-" and "-" in (arguments.cluster or ()):
         raise InputError("stdin cannot be both policy and cluster; write one of them to a file")
     return read_text(arguments.policy)
@@ -121,7 +130,7 @@ def collect_objects(
     plugins: Mapping[str, Plugin],
     watch: Stopwatch[str],
 ) -> tuple[Collection, Counter[str]]:
-    """The objects of the cluster, from dumps or live, and what a dump held besides."""
+    """The objects of the cluster, from dumps or live, and counts of kinds that were ignored."""
     kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
     if arguments.cluster:
         from resettle.dumps.reader import Dump
@@ -140,7 +149,7 @@ def collect_objects(
 
 
 def measure_usage(access: Access, descheduler: Descheduler, watch: Stopwatch[str]) -> Measured:
-    """How busy the nodes of a live cluster are, as far as the policy goes by it."""
+    """Measured usage of the nodes of a live cluster, as far as the policy uses it."""
     if not descheduler.measures:
         return {}
     import asyncio
@@ -152,15 +161,15 @@ def measure_usage(access: Access, descheduler: Descheduler, watch: Stopwatch[str
 
 
 NO_CAPTURE_TIME = (
-    "the dump does not say when it was taken, so its figures are as old as they are now; "
-    "--now names the time to judge them by"
+    "the dump does not say when it was taken, so its measurements are judged at the present time; "
+    "set another with --now"
 )
 
 
 def time_notes(
     arguments: argparse.Namespace, collection: Collection, descheduler: Descheduler
 ) -> Iterator[str]:
-    """What is unusual about the time that is planned for, where no flag names one."""
+    """Notes on the time of the plan, where `--now` is not given."""
     if arguments.now is not None:
         return
     if len(collection.taken_times) > 1:
@@ -170,9 +179,12 @@ def time_notes(
 
 
 def capture_times_note(stamps: Iterable[datetime]) -> str:
-    """A remark on captures that do not agree on when they were taken."""
+    """A note on captures that were taken at different times."""
     times = " and ".join(f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for at in sorted(stamps))
-    return f"the captures were taken at {times}, so the present is planned for; --now names a time"
+    return (
+        f"the captures were taken at {times}, so the plan is for the present; "
+        "set another time with --now"
+    )
 
 
 def input_notes(
@@ -182,11 +194,11 @@ def input_notes(
     *,
     from_dump: bool,
 ) -> Iterator[str]:
-    """What is unusual about the input, though it can be planned with."""
+    """Notes on what is unusual in the input, though it can be planned with."""
     yield from descheduler.cautions
     if skipped:
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(skipped.items()))
-        yield f"objects of kinds that do not matter were skipped: {kinds}"
+        yield f"ignored object kinds: {kinds}"
     if not snapshot.node_index.nodes:
         yield "there are no nodes"
     if not len(snapshot.pod_index):
@@ -199,6 +211,6 @@ def input_notes(
             f"and stay where they are: {len(snapshot.pods_on_unknown_nodes)}"
         )
     if from_dump and not snapshot.budgets:
-        yield "the dump holds no disruption budgets, so the plan reckons with none"
+        yield "the dump holds no disruption budgets, so the plan assumes there are none"
     if not descheduler.profiles:
-        yield "the policy has no profiles, so nothing is looked for"
+        yield "the policy has no profiles, so nothing will move"

@@ -1,11 +1,7 @@
-"""A scenario as written: which cluster, which policies, and what happens before which cycle.
+"""The scenario file of `simulate`: cluster, policies, and events before given cycles.
 
-It is read as a policy is: every mistake at once, each with its place and a fix. What happens is
-made ready in `happenings`, once the cluster is known.
-
-A file written for a simulation, read as a policy is: every mistake at once, each with a fix.
-
-What happens in a scenario, read against the cluster it happens to.
+It is read as a policy is: every mistake at once, each with its place and a fix. Events are checked
+in a second step, `read_events`, once the cluster is known.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ from yaml import MappingNode
 
 from resettle.dumps.collection import Collection
 from resettle.errors import InputError
-from resettle.files import STDIN, read_text, display_name
+from resettle.files import STDIN, display_name, read_text
 from resettle.model.changes import Change, Changes
 from resettle.model.kinds import ALWAYS_READ, KINDS, Kind
 from resettle.model.snapshot import Snapshot
@@ -39,7 +35,7 @@ Document = TypeVar("Document", bound=Struct)
 def read_document(
     file: str, shape: type[Document], noun: str, keys: Sequence[str]
 ) -> tuple[Document, ProblemCollector]:
-    """What the file holds, and a report to note in what else is wrong with it.
+    """The document in the file, and the collector for further problems of it.
 
     Raises `PolicyError` with every problem of its shape; `noun` and the most important `keys` are
     for the sentences.
@@ -67,11 +63,11 @@ def read_document(
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 SoftTaintsWord = Literal["with", "compare"]
-"""Whether nodes are tainted while they are too full: yes, or once with and once without."""
+"""Whether nodes are tainted while they are too full: always, or compared with no taints."""
 
 
 class EventDocument(Struct, frozen=True, kw_only=True):
-    """Something that happens before a cycle, as written."""
+    """An event before a cycle, as written in the file."""
 
     cycle: Positive
     says: str = ""
@@ -82,7 +78,7 @@ class EventDocument(Struct, frozen=True, kw_only=True):
 
 
 class ScenarioDocument(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A scenario as written."""
+    """A scenario, as written in the file."""
 
     cluster: tuple[str | None, ...] | str = ()
     policy: str = ""
@@ -96,7 +92,7 @@ class ScenarioDocument(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Scenario(NamedTuple):
-    """A scenario with its files found; what happens is made ready once the cluster is known."""
+    """A scenario file with the folder that its paths are relative to."""
 
     document: ScenarioDocument
     report: ProblemCollector
@@ -104,13 +100,13 @@ class Scenario(NamedTuple):
 
     @property
     def cluster(self) -> list[str]:
-        """Its dumps, seen from here."""
+        """Paths of its dumps."""
         written = self.document.cluster
         names = [written] if isinstance(written, str) else written
         return [self.resolve_path(name) for name in names if name]
 
     def resolve_path(self, file: str) -> str:
-        """A file of the scenario, seen from here; it is written relative to the scenario."""
+        """The path of a file that is named relative to the scenario."""
         return str(self.folder / file) if file and file != STDIN else file
 
     @property
@@ -136,7 +132,7 @@ def read_scenario(file: str) -> Scenario:
 def _check_times(scenario: Scenario) -> None:
     document, report = scenario.document, scenario.report
     if scenario.interval is not None and scenario.interval <= timedelta():
-        what = f"{document.interval} is no time at all"
+        what = f"{document.interval} is not a positive duration"
         report.error(("interval",), what, "write how long after one cycle the next one begins")
     try:
         parse_time(document.now)
@@ -145,13 +141,13 @@ def _check_times(scenario: Scenario) -> None:
     for i, event in enumerate(document.events):
         if event and not (event.apply or event.delete or event.scale or event.cordon):
             fix = "add `apply`, `delete`, `scale` or `cordon`"
-            report.error(("events", i), "nothing happens in this event", fix)
+            report.error(("events", i), "this event changes nothing", fix)
 
 
 def read_events(
     scenario: Scenario, snapshot: Snapshot, cycles: int, kinds: Iterable[Kind]
 ) -> tuple[Event, ...]:
-    """What happens, read against the cluster; raises `PolicyError` for what cannot happen."""
+    """Read the events and check them against the cluster; raise `PolicyError` with all problems."""
     reader = _EventReader(scenario, snapshot, cycles, list(kinds))
     # In the order they happen: what one event applies a later one may delete.
     written = enumerate(scenario.document.events)
@@ -162,7 +158,7 @@ def read_events(
 
 
 class _EventReader:
-    """Reads events one after the other, and keeps in mind what is there by then."""
+    """Reads events in order, and tracks which objects exist before each."""
 
     def __init__(
         self, scenario: Scenario, snapshot: Snapshot, cycles: int, kinds: list[Kind]
@@ -200,7 +196,9 @@ class _EventReader:
             at = (*path, "apply", i)
             kind = thing.get("kind", "") if isinstance(thing, dict) else ""
             if kind not in KINDS:
-                what = f"`{kind}` is no kind that matters here" if kind else "this has no `kind`"
+                what = (
+                    f"`{kind}` is not a kind that resettle reads" if kind else "this has no `kind`"
+                )
                 self._report.error(at, what, did_you_mean(str(kind), KINDS))
                 continue
             try:
@@ -217,7 +215,7 @@ class _EventReader:
         return came
 
     def _read_deleted(self, written: EventDocument, path: KeyPath) -> dict[str, set[str]]:
-        """Keys of what goes, by kind."""
+        """Keys of the deleted objects, by kind."""
         gone: dict[str, set[str]] = {}
         for i, text in enumerate(written.delete):
             at = (*path, "delete", i)
@@ -225,17 +223,17 @@ class _EventReader:
             namespaced = kind in KINDS and KINDS[kind].namespaced
             form = f"{kind}/NAMESPACE/NAME" if namespaced else f"{kind}/NAME"
             if kind not in KINDS:
-                what = f"`{text}` does not begin with a kind that matters here"
+                what = f"`{text}` does not begin with a kind that resettle reads"
                 self._report.error(at, what, did_you_mean(kind, KINDS))
             elif key.count("/") != namespaced or not all(key.split("/")):
-                self._report.error(at, f"`{text}` names no {kind}", f"write `{form}`")
+                self._report.error(at, f"`{text}` is not the name of a {kind}", f"write `{form}`")
             elif key not in self._existing[kind]:
                 what = f"there is no {kind} `{key}` by cycle {written.cycle}"
                 self._report.error(at, what, _nearest(key, self._existing[kind]))
             else:
                 gone.setdefault(kind, set()).add(key)
         for kind, keys in gone.items():
-            # A controller makes a deleted pod anew, under the same name.
+            # A controller recreates a deleted pod, here under the same name.
             self._existing[kind] -= keys if kind != "Pod" else set()
         return gone
 
@@ -243,7 +241,9 @@ class _EventReader:
         for target, wanted in written.scale.items():
             if target.count("/") != 2:
                 fix = "write `ReplicaSet/NAMESPACE/NAME`"
-                self._report.error((*path, target), f"`{target}` names no controller", fix)
+                self._report.error(
+                    (*path, target), f"`{target}` is not the name of a controller", fix
+                )
             elif not owner_pods(self._snapshot, target):
                 owners = {
                     f"{owner.kind}/{template.namespace}/{owner.name}"
@@ -277,13 +277,13 @@ def _names(snapshot: Snapshot, kind: str) -> Iterable[str]:
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
-    """A hint that names one similar word, and never all that are known."""
+    """A hint that names the most similar word; a list of all could be long."""
     similar = nearest(word, sorted(known))
     return f"did you mean `{similar}`?" if similar else "name one that the cluster has"
 
 
 def _describe_event(written: EventDocument, came: Snapshot) -> str:
-    """What happens, for an event that does not say so itself."""
+    """A description of an event that has no `says`."""
     parts = [f"{kind} {name} is applied" for kind in KINDS for name in _names(came, kind)]
     parts += [f"{name} is deleted" for name in written.delete if name]
     parts += [f"{name} is scaled to {count}" for name, count in written.scale.items()]

@@ -1,13 +1,12 @@
-"""All that a simulation begins with: the cluster, the policies, and what is to happen.
+"""Inputs of a simulation: the cluster, the policies, the events, and the CPU demand of pods.
 
-Who takes part in a simulation: a policy each, with or without a soft tainter at its side.
+Flags win over the scenario file. A file of loads names the policy's queries and the demand of pods,
+from which the results of these queries are computed as pods move:
 
-What each pod wants, as written, and what that makes of the queries of the policies.
-
-queries:
-Pressure: avg by (instance) (rate(node_pressure_cpu_waiting_seconds_total[1m]))
-pods:
-vms/virt-launcher-db-1: 2.5
+    queries:
+      Pressure: avg by (instance) (rate(node_pressure_cpu_waiting_seconds_total[1m]))
+    pods:
+      vms/virt-launcher-db-1: 2.5
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct, structs
 
 from resettle.cli.commands.policy import print_warnings
-from resettle.cli.inputs.cluster import time_notes, collect_objects, input_notes
-from resettle.cli.inputs.recorded import read_other_policy, pick_cycle
-from resettle.cli.inputs.scenario import Scenario, read_events, read_scenario, read_document
+from resettle.cli.inputs.cluster import collect_objects, input_notes, time_notes
+from resettle.cli.inputs.recorded import pick_cycle, read_other_policy
+from resettle.cli.inputs.scenario import Scenario, read_document, read_events, read_scenario
 from resettle.clock import Stopwatch
 from resettle.controllers.soft_taints.reconcile import Mode, SimulatedTainter, task_of
 from resettle.errors import InputError
-from resettle.files import STDIN, read_text, display_name
+from resettle.files import STDIN, display_name, read_text
 from resettle.framework.descheduler import PLACING, Descheduler, build_descheduler
 from resettle.framework.plugin import Plugin
 from resettle.framework.registry import default_registry
@@ -43,17 +42,22 @@ from resettle.times import parse_time_flag
 
 
 class SimulatedPolicy(NamedTuple):
-    """A policy made ready, and whoever taints nodes by it."""
+    """A policy as a descheduler, and its soft tainter, if nodes are tainted."""
 
     descheduler: Descheduler
     tainter: SimulatedTainter | None = None
 
 
-def build_simulated_policies(planners: Mapping[str, Descheduler], soft_taints: str | None) -> dict[str, SimulatedPolicy]:
-    """The parts, by what they are called; to compare, one policy has two of them."""
+def build_simulated_policies(
+    planners: Mapping[str, Descheduler], soft_taints: str | None
+) -> dict[str, SimulatedPolicy]:
+    """The policies to simulate, by name; `compare` gives one policy without and with taints."""
     if soft_taints is None:
         return {name: SimulatedPolicy(planner) for name, planner in planners.items()}
-    tainted = {name: SimulatedPolicy(planner, _tainter(name, planner)) for name, planner in planners.items()}
+    tainted = {
+        name: SimulatedPolicy(planner, _tainter(name, planner))
+        for name, planner in planners.items()
+    }
     if soft_taints == "with":
         return tainted
     if len(planners) > 1:
@@ -69,7 +73,7 @@ def _tainter(name: str, planner: Descheduler) -> SimulatedTainter:
     task = task_of(planner, Mode.TAINT)
     if task.thresholds is None:
         raise InputError(
-            f"{name} does not balance with {BALANCER}, by whose thresholds nodes are tainted; "
+            f"{name} does not enable {BALANCER}, whose thresholds decide which nodes are tainted; "
             "enable it under `balance`, or simulate without soft taints"
         )
     return SimulatedTainter(task)
@@ -79,21 +83,21 @@ Cores = Annotated[float, Meta(ge=0, le=100_000, description="a number of cores")
 
 
 class Queries(Struct, frozen=True, kw_only=True, rename="pascal"):
-    """The queries of a policy, by what they are about."""
+    """Queries of the policy, by what they measure."""
 
     use: str = ""
     pressure: str = ""
 
 
 class LoadsDocument(Struct, frozen=True, kw_only=True):
-    """What pods want, as written."""
+    """The file of loads: the CPU demand of pods."""
 
     queries: Queries = Queries()
     pods: dict[str, Cores] = {}
 
 
 def read_loads(file: str, snapshot: Snapshot, planners: Iterable[Descheduler]) -> CpuDemand:
-    """What the file says, read against the cluster; raises `PolicyError` with every problem."""
+    """Read a file of loads, checked against the cluster; raise `PolicyError` with all problems."""
     document, report = read_document(file, LoadsDocument, "a file of loads", ("queries", "pods"))
     asked = {
         question
@@ -112,27 +116,31 @@ def read_loads(file: str, snapshot: Snapshot, planners: Iterable[Descheduler]) -
     return CpuDemand(document.pods, queries)
 
 
-def _queries(written: Queries, asked: set[MetricsQuery], report: ProblemCollector) -> dict[MetricsQuery, str]:
-    found: dict[MetricsQuery, str] = {}
+def _queries(
+    written: Queries, asked: set[MetricsQuery], report: ProblemCollector
+) -> dict[MetricsQuery, str]:
+    names: dict[MetricsQuery, str] = {}
     for field in structs.fields(Queries):
         query = getattr(written, field.name).strip()
-        matching = [it for it in asked if it.query.strip() == query]
+        matching = [question for question in asked if question.query.strip() == query]
         if query and not matching:
             fix = f"write it as the policy does: {_queries_to_choose_from(asked)}"
-            report.error(("queries", field.encode_name), "no policy asks this query", fix)
-        found |= dict.fromkeys(matching, field.encode_name)
+            report.error(("queries", field.encode_name), "no policy has this query", fix)
+        names |= dict.fromkeys(matching, field.encode_name)
     if not (written.use or written.pressure):
-        what = "nothing says which query tells of what the pods want"
+        what = "no query is named for the demand of the pods"
         report.error(
-            ("queries",), what, f"write `Use` or `Pressure`, and beside it {_queries_to_choose_from(asked)}"
+            ("queries",),
+            what,
+            f"write `Use` or `Pressure`, with the value {_queries_to_choose_from(asked)}",
         )
-    return found
+    return names
 
 
 def _queries_to_choose_from(asked: Iterable[MetricsQuery]) -> str:
-    """The queries there are, to choose from."""
-    known = " or ".join(f"`{it.query.strip()}`" for it in sorted(asked))
-    return known or "a query of the policy, which asks none so far"
+    """The queries of the policies, as a list for an error."""
+    known = " or ".join(f"`{question.query.strip()}`" for question in sorted(asked))
+    return known or "a query of the policy, which has none so far"
 
 
 DEFAULT_CYCLES = 10
@@ -140,21 +148,21 @@ DEFAULT_INTERVAL = timedelta(minutes=5)
 
 
 class SimulationInputs(NamedTuple):
-    """What is simulated."""
+    """All inputs of a simulation."""
 
     policies: Mapping[str, SimulatedPolicy]
-    """The policies made ready, by what they are called."""
+    """By the names they have in the output."""
     snapshot: Snapshot
     loads: CpuDemand
     events: tuple[Event, ...]
     cycles: int
     interval: timedelta
     until_settled: bool
-    """Whether nobody has said how many cycles to run."""
+    """Whether to stop once nothing moves, as no number of cycles is given."""
 
 
 def read_simulation_inputs(arguments: argparse.Namespace) -> SimulationInputs:
-    """Reads what the flags and the scenario name."""
+    """Read all that the flags and the scenario name."""
     scenario = complete_from_scenario(arguments)
     plugins = default_registry()
     if arguments.record:
@@ -184,7 +192,7 @@ def read_simulation_inputs(arguments: argparse.Namespace) -> SimulationInputs:
 
 
 def complete_from_scenario(arguments: argparse.Namespace) -> Scenario | None:
-    """The scenario, if one is named; what the flags leave open is taken from it."""
+    """Read the scenario, if one is named, and set the flags that are not given from it."""
     named = [arguments.policy, arguments.against, arguments.scenario, arguments.loads]
     once = [*named, *(arguments.cluster or ())]
     if once.count(STDIN) > 1:
@@ -212,24 +220,24 @@ def complete_from_scenario(arguments: argparse.Namespace) -> Scenario | None:
 def _read_policies(
     arguments: argparse.Namespace, plugins: Mapping[str, Plugin]
 ) -> dict[str, Descheduler]:
-    """The policies made ready, by what they are called."""
-    found = {}
+    """The policies as deschedulers, by name."""
+    deschedulers: dict[str, Descheduler] = {}
     for file in filter(None, (arguments.policy, arguments.against)):
         name = display_name(file)
         policy = load_policy(
             read_text(file), name=name, plugins=plugins, lenient=arguments.forgiving
         )
         print_warnings(policy.warnings)
-        if name in found:
+        if name in deschedulers:
             raise InputError(f"--policy and --against both name {name}; name two different ones")
-        found[name] = build_descheduler(policy, plugins)
-    return found
+        deschedulers[name] = build_descheduler(policy, plugins)
+    return deschedulers
 
 
 def _read_recorded(
     arguments: argparse.Namespace, plugins: Mapping[str, Plugin]
 ) -> tuple[dict[str, Descheduler], Snapshot]:
-    """The policy of a recorded cycle, or those that are to take its place, and what it saw."""
+    """The policy of a recorded cycle, or those used instead of it, and the snapshot it saw."""
     past = pick_cycle(arguments, plugins)
     files = [file for file in (arguments.policy, arguments.against) if file]
     if len(set(files)) < len(files):
@@ -242,8 +250,8 @@ def _read_recorded(
         planners = {f"cycle {past.recorded.entry.cycle}": past.descheduler} | planners
     if unread := sorted(PLACING - past.descheduler.reads):
         print(
-            f"note: the policy of then did not read {', '.join(unread)}, so the scheduler is "
-            "imagined without",
+            f"note: the recorded policy did not read {', '.join(unread)}, so the scheduler is "
+            "simulated without",
             file=sys.stderr,
         )
     return planners, past.snapshot
@@ -254,22 +262,22 @@ def _read_snapshot(
     planners: Mapping[str, Descheduler],
     plugins: Mapping[str, Plugin],
 ) -> Snapshot:
-    """The cluster at the start, with all that any of the policies and the scheduler reads."""
+    """The cluster at the start, with all kinds that the policies and the scheduler read."""
     named = parse_time_flag(arguments.now)
     first, *_ = planners.values()
     profiles = tuple(profile for planner in planners.values() for profile in planner.profiles)
-    # The stand-in for the scheduler asks for more than the policies of the peer do.
-    providers = tuple(it for planner in planners.values() for it in planner.providers)
+    # The stand-in for kube-scheduler reads more kinds than policies of upstream do.
+    providers = tuple(provider for planner in planners.values() for provider in planner.providers)
     everything = structs.replace(first, profiles=profiles, semantics=IMPROVED, providers=providers)
     collection, skipped = collect_objects(arguments, everything, plugins, Stopwatch())
     snapshot = collection.snapshot(named or collection.taken_at or datetime.now(UTC))
     for remark in time_notes(arguments, collection, everything):
         print(f"note: {remark}", file=sys.stderr)
-    told = dict.fromkeys(
+    notes = dict.fromkeys(
         remark
         for planner in planners.values()
         for remark in input_notes(planner, skipped, snapshot, from_dump=bool(arguments.cluster))
     )
-    for remark in told:
+    for remark in notes:
         print(f"note: {remark}", file=sys.stderr)
     return snapshot
