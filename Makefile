@@ -61,6 +61,10 @@ control-plane: $(READY)  ## build a Kubernetes control plane into the cache, onc
 e2e: $(READY)  ## the suites that need a real control plane; docs/extend/e2e.md
 	@$(BIN)/python -m tools.control_plane.run $(E2E)
 
+.PHONY: soak
+soak: $(READY)  ## ten minutes of cycles on a real control plane; memory and cache are checked
+	$(BIN)/python -m tests.e2e.soak.command $(or $(SOAK),--minutes 10 --pods 2000)
+
 .PHONY: bench bench-large
 bench: $(READY)  ## measure beside upstream (kubernetes-sigs/descheduler) at 100 and 1,000 nodes, in minutes
 	$(BIN)/python -m bench.run --nodes 100 1000 --repeat 3 $(BENCH)
