@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from resettle.cli.main import COMMANDS, parser
+from resettle.cli.main import COMMANDS, build_parser
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -14,7 +14,7 @@ def test_a_command_read_alone_says_what_it_says_among_others(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = []
-    for top in (parser(), parser(command)):
+    for top in (build_parser(), build_parser(command)):
         with pytest.raises(SystemExit) as end:
             top.parse_args([command, "--help"])
         said.append((end.value.code, capsys.readouterr().out))
@@ -25,7 +25,7 @@ def test_a_command_read_alone_says_what_it_says_among_others(
 
 @pytest.mark.parametrize("meant", [None, "--help", "plann"])
 def test_whoever_means_no_command_is_shown_all_of_them(meant: str | None) -> None:
-    shown = parser(meant).format_help()
+    shown = build_parser(meant).format_help()
 
     told = [line.split()[0] for line in shown.splitlines() if re.match(r" {4}\S", line)]
     assert told == list(COMMANDS)

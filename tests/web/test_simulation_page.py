@@ -14,9 +14,9 @@ import pytest
 
 from resettle.model.changes import Changes
 from resettle.simulate.events import Event
-from resettle.simulate.result import Story, told
+from resettle.simulate.result import SimulationResult, run_simulation
 from resettle.testing import NOW, World, cluster, node, pod, spread
-from resettle.web.simulation_page import page
+from resettle.web.simulation_page import simulation_page
 from tests.simulate.harness import scripted
 
 VOID = {"meta", "input"}
@@ -60,9 +60,9 @@ def outline(html: str) -> Outline:
     return parsed
 
 
-def lived(world: World, *, policy: str = "policy.yaml", says: str = "") -> Story:
+def lived(world: World, *, policy: str = "policy.yaml", says: str = "") -> SimulationResult:
     event = [Event(cycle=2, says=says, changes=Changes(at=NOW))] if says else []
-    return told(
+    return run_simulation(
         policy,
         scripted({1: ["a", "b"], 2: ["a"], 3: ["a"]}),
         world.snapshot(),
@@ -84,11 +84,11 @@ WORLD = cluster(
 def test_the_page_holds_what_the_story_holds() -> None:
     story = lived(WORLD, says="the wind turns")
 
-    found = outline(page([story]))
+    found = outline(simulation_page([story]))
 
     assert found.counts["h1"] == 1
     assert found.classes["cell"] == 2 * (1 + 5)
-    assert found.classes["trouble"] == len({*story.troubles})
+    assert found.classes["trouble"] == len({*story.violations})
     assert found.classes["flag"] == 1
     assert found.classes["card"] == 6
     text = " ".join(found.words)
@@ -100,7 +100,7 @@ def test_the_page_holds_what_the_story_holds() -> None:
 def test_two_policies_stand_side_by_side() -> None:
     one, other = lived(WORLD), lived(WORLD, policy="other.yaml")
 
-    found = outline(page([one, other]))
+    found = outline(simulation_page([one, other]))
 
     assert found.classes["cell"] == 2 * 2 * (1 + 5)
     assert found.classes["two"] > 0
@@ -109,7 +109,7 @@ def test_two_policies_stand_side_by_side() -> None:
 
 @pytest.mark.parametrize("stories", [1, 2])
 def test_the_page_needs_nothing_but_itself(stories: int) -> None:
-    html = page([lived(WORLD, policy=f"{i}.yaml") for i in range(stories)])
+    html = simulation_page([lived(WORLD, policy=f"{i}.yaml") for i in range(stories)])
     found = outline(html)
 
     assert {"link", "img", "iframe", "object", "embed"} & set(found.counts) == set()
@@ -125,17 +125,17 @@ def test_no_name_gets_out_of_its_place() -> None:
     )
     calm, wild = lived(WORLD, says="x"), lived(named, policy=HOSTILE, says=HOSTILE)
 
-    plain, found = outline(page([calm])), outline(page([wild]))
+    plain, found = outline(simulation_page([calm])), outline(simulation_page([wild]))
 
     assert found.counts["script"] == plain.counts["script"] == 2
-    assert found.counts["b"] - found.classes["card"] == len({*wild.troubles})
+    assert found.counts["b"] - found.classes["card"] == len({*wild.violations})
     assert not any(name.startswith("on") for name, _ in found.attributes)
     assert any(HOSTILE in word for word in found.words)
 
 
 def test_many_nodes_are_cut_down_to_those_that_changed_most() -> None:
     holding = [node(f"n{i:03d}").holding(pod(f"p{i}", cpu="1")) for i in range(130)]
-    story = told(
+    story = run_simulation(
         "policy.yaml",
         scripted(),
         cluster(*holding).snapshot(),
@@ -143,7 +143,7 @@ def test_many_nodes_are_cut_down_to_those_that_changed_most() -> None:
         cycles=1,
     )
 
-    found = outline(page([story]))
+    found = outline(simulation_page([story]))
 
     assert found.classes["cell"] == 120 * 2
     assert any("10 others are left out" in word for word in found.words)
@@ -184,7 +184,7 @@ def used(html: str, folder: Path) -> str | None:
 def test_pointing_tells_figures_and_typing_filters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    html = page([lived(WORLD)])
+    html = simulation_page([lived(WORLD)])
 
     seen = used(html, tmp_path)
 

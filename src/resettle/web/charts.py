@@ -1,4 +1,4 @@
-"""The drawings of the page, as SVG: moves over time, how full the nodes are, what is wrong."""
+"""SVG charts of the simulation page: moves over time, utilization of nodes, broken rules."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from resettle.simulate.measures import Load
-from resettle.simulate.result import Chapter, Story
-from resettle.text import shortened
+from resettle.simulate.result import CycleWithEvents, SimulationResult
+from resettle.text import shorten
 from resettle.web.html import tag, text
 
 WIDTH, HALF = 1200, 600
-"""How wide a drawing is that has the page to itself, and one that shares it."""
+"""Width of a chart that takes the whole row, and of one that shares it."""
 MOST_NODES = 120
 FEW_NODES, FEW_CYCLES = 16, 12
-"""Up to so many the figures stand in the cells themselves."""
+"""Up to so many nodes and cycles, the numbers are written in the cells."""
 CORNER = 6
 """How far the mark of a tainted node reaches into its cell."""
 
@@ -22,7 +22,7 @@ CORNER = 6
 # -- moves ----------------------------------------------------------------------------------------
 
 
-def moves_chart(story: Story, cycles: int, most: int, in_all: int, width: int) -> str:
+def moves_chart(result: SimulationResult, cycles: int, most: int, in_all: int, width: int) -> str:
     """A bar for each cycle, with those that came back on top, and a line for all so far."""
     height, left, right, bottom = 130, 38, 44, 20
     step = (width - left - right) / max(cycles, 1)
@@ -34,15 +34,15 @@ def moves_chart(story: Story, cycles: int, most: int, in_all: int, width: int) -
         _label(left - 6, height, "0", "end"),
     ]
     so_far, points = 0, [(float(left), float(height))]
-    for i, chapter in enumerate(story.chapters):
+    for i, entry in enumerate(result.cycles_with_events):
         x = left + i * step
-        parts += _bars(chapter, x + step * 0.12, step * 0.76, height, scale)
-        so_far += len(chapter.cycle.landings)
+        parts += _bars(entry, x + step * 0.12, step * 0.76, height, scale)
+        so_far += len(entry.cycle.moves)
         points.append((x + step, height - so_far * rise))
-        if chapter.events:
-            said = tag("title", text("; ".join(chapter.events)))
+        if entry.events:
+            hint = tag("title", text("; ".join(entry.events)))
             parts.append(tag("line", class_="event", x1=_px(x), x2=_px(x), y1=4, y2=height))
-            parts.append(tag("circle", said, class_="flag", cx=_px(x), cy=4, r=4))
+            parts.append(tag("circle", hint, class_="flag", cx=_px(x), cy=4, r=4))
     line = " ".join(f"{_px(x)},{_px(y)}" for x, y in points)
     parts.append(tag("polyline", class_="total", points=line))
     end_x, end_y = points[-1]
@@ -51,14 +51,16 @@ def moves_chart(story: Story, cycles: int, most: int, in_all: int, width: int) -
         _label(left + (number - 0.5) * step, height + 15, str(number), "middle")
         for number in _ticks(cycles)
     ]
-    title = f"moves in each cycle under {story.policy}"
+    title = f"moves in each cycle under {result.policy}"
     return _drawing(width, height + bottom, parts, title)
 
 
-def _bars(chapter: Chapter, x: float, wide: float, bottom: float, scale: float) -> Iterator[str]:
-    cycle = chapter.cycle
-    back = sum(landing.returned for landing in cycle.landings)
-    moved = len(cycle.landings) - back
+def _bars(
+    entry: CycleWithEvents, x: float, wide: float, bottom: float, scale: float
+) -> Iterator[str]:
+    cycle = entry.cycle
+    back = sum(landing.returned for landing in cycle.moves)
+    moved = len(cycle.moves) - back
     hint = tag("title", text(f"cycle {cycle.number}: {moved} moved, {back} came back"))
     top = bottom
     for count, kind in ((moved, "moved"), (back, "back")):
@@ -71,12 +73,12 @@ def _bars(chapter: Chapter, x: float, wide: float, bottom: float, scale: float) 
 # -- nodes ----------------------------------------------------------------------------------------
 
 
-def nodes_shown(stories: Sequence[Story]) -> tuple[list[str], int]:
+def nodes_shown(results: Sequence[SimulationResult]) -> tuple[list[str], int]:
     """The nodes of the heat maps, fullest first, and how many are left out."""
     columns = [
         loads
-        for story in stories
-        for loads in (story.loads, *(cycle.after for cycle in story.cycles))
+        for result in results
+        for loads in (result.loads, *(cycle.after for cycle in result.cycles))
     ]
     names = dict.fromkeys(name for loads in columns for name in loads)
     first = {name: next(loads[name] for loads in columns if name in loads) for name in names}
@@ -90,14 +92,16 @@ def _range(name: str, columns: Sequence[Mapping[str, Load]]) -> float:
     return max(shares) - min(shares)
 
 
-def heat_map(story: Story, nodes: Sequence[str], cycles: int, width: int, **ids: str) -> str:
+def heat_map(
+    result: SimulationResult, nodes: Sequence[str], cycles: int, width: int, **ids: str
+) -> str:
     """Nodes as rows and cycles as columns, the first of them the start.
 
-    `ids` name the elements that hold its figures and tell them.
+    `ids` name the elements that hold the figures and that show them.
     """
-    columns = [story.loads, *(cycle.after for cycle in story.cycles)]
-    tainted: list[Mapping[str, object]] = [{}, *(cycle.tainted for cycle in story.cycles)]
-    longest = max((len(shortened(name, 22)) for name in nodes), default=0)
+    columns = [result.loads, *(cycle.after for cycle in result.cycles)]
+    tainted: list[Mapping[str, object]] = [{}, *(cycle.tainted for cycle in result.cycles)]
+    longest = max((len(shorten(name, 22)) for name in nodes), default=0)
     left, head = longest * 6.2 + 10, 18
     tall = 18 if len(nodes) <= 40 else 9
     step = (width - left) / (cycles + 1)
@@ -110,7 +114,7 @@ def heat_map(story: Story, nodes: Sequence[str], cycles: int, width: int, **ids:
         y = head + row * tall
         if tall > 10 or row % 2 == 0:
             hint = tag("title", text(name))
-            parts.append(_label(left - 6, y + tall * 0.7, shortened(name, 22), "end", hint))
+            parts.append(_label(left - 6, y + tall * 0.7, shorten(name, 22), "end", hint))
         for column, loads in enumerate(columns):
             x = left + column * step
             box = {"x": _px(x), "y": y, "width": _px(step - 1), "height": tall - 1}
@@ -134,28 +138,31 @@ def heat_map(story: Story, nodes: Sequence[str], cycles: int, width: int, **ids:
             if name in tainted[column]:
                 corner = f"M{_px(x)} {y}h{CORNER}l-{CORNER} {CORNER}z"
                 parts.append(tag("path", class_="taint", pointer_events="none", d=corner))
-    title = f"how full the nodes are under {story.policy}"
+    title = f"how full the nodes are under {result.policy}"
     height = head + len(nodes) * tall
     return _drawing(width, height, parts, title, class_="heat", **ids)
 
 
-def heat_figures(story: Story, nodes: Sequence[str]) -> dict[str, Any]:
-    """What the page tells of a cell when asked."""
+def heat_figures(result: SimulationResult, nodes: Sequence[str]) -> dict[str, Any]:
+    """The figures the page shows for the cell under the pointer."""
 
-    def told(load: Load | None, taints: int) -> list[float | int | None] | None:
+    def cell_figures(load: Load | None, taints: int) -> list[float | int | None] | None:
         if load is None:
             return None
         shares = (load.cpu, load.memory, load.measured)
-        cpu, memory, measured = (None if it is None else round(it, 1) for it in shares)
+        cpu, memory, measured = (None if share is None else round(share, 1) for share in shares)
         return [cpu, memory, load.pods, measured, taints]
 
-    tainted: list[Mapping[str, Sequence[object]]] = [{}, *(it.tainted for it in story.cycles)]
-    columns = [story.loads, *(cycle.after for cycle in story.cycles)]
+    tainted: list[Mapping[str, Sequence[object]]] = [
+        {},
+        *(cycle.tainted for cycle in result.cycles),
+    ]
+    columns = [result.loads, *(cycle.after for cycle in result.cycles)]
     return {
         "nodes": list(nodes),
-        "cycles": [cycle.number for cycle in story.cycles],
+        "cycles": [cycle.number for cycle in result.cycles],
         "loads": [
-            [told(loads.get(name), len(marks.get(name, ()))) for name in nodes]
+            [cell_figures(loads.get(name), len(marks.get(name, ()))) for name in nodes]
             for loads, marks in zip(columns, tainted, strict=True)
         ],
     }
@@ -165,24 +172,26 @@ def _shade(share: float | None) -> str:
     return "unknown" if share is None else f"h{min(int(share // 10), 10)}"
 
 
-# -- troubles -------------------------------------------------------------------------------------
+# -- broken rules --------------------------------------------------------------------------------
 
 
-def troubles_over_time(stories: Sequence[Story]) -> dict[str, int]:
-    """The kinds of trouble that there ever were, and the most there ever was of each."""
+def troubles_over_time(results: Sequence[SimulationResult]) -> dict[str, int]:
+    """Each kind of violation that occurred, and the most at any one time."""
     most: dict[str, int] = {}
-    for story in stories:
-        for counts in (story.troubles, *(cycle.troubles for cycle in story.cycles)):
+    for result in results:
+        for counts in (result.violations, *(cycle.violations for cycle in result.cycles)):
             for kind, count in counts.items():
                 most[kind] = max(most.get(kind, 0), count)
     return dict(sorted(most.items()))
 
 
-def small_multiples(story: Story, most: Mapping[str, int], cycles: int) -> Iterator[str]:
-    """A small drawing for each kind of trouble, all to the same measure of time."""
+def small_multiples(
+    result: SimulationResult, most: Mapping[str, int], cycles: int
+) -> Iterator[str]:
+    """A small chart for each kind of violation, all with the same time axis."""
     for kind, top in most.items():
-        counts = [story.troubles.get(kind, 0)]
-        counts += [cycle.troubles.get(kind, 0) for cycle in story.cycles]
+        counts = [result.violations.get(kind, 0)]
+        counts += [cycle.violations.get(kind, 0) for cycle in result.cycles]
         step, tall = 160 / max(cycles, 1), 40
         points = [(_px(i * step), _px(tall - n / top * (tall - 4))) for i, n in enumerate(counts)]
         line = " ".join(f"{x},{y}" for x, y in points)
@@ -192,7 +201,7 @@ def small_multiples(story: Story, most: Mapping[str, int], cycles: int) -> Itera
             tag("polygon", class_="under", points=area),
             tag("polyline", class_="trouble", points=line),
         ]
-        title = f"{kind} under {story.policy}"
+        title = f"{kind} under {result.policy}"
         head = f"{text(kind)} <b>{counts[0]:,} → {counts[-1]:,}</b>"
         yield tag(
             "figure",

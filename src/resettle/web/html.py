@@ -1,10 +1,7 @@
-"""HTML put together by hand: whatever a cluster has named is escaped on its way in.
+"""HTML elements, and the style and script of the pages.
 
-How the page looks: by day, by night and on paper.
-
-What the page does beyond standing there: figures of a node under the mouse, and the filter.
-
-Without it everything is still to be read; it only adds.
+Every name that comes from a cluster is escaped. The script only adds the figures of the node under
+the pointer and the filter of the table: without it the page is complete.
 """
 
 from __future__ import annotations
@@ -35,9 +32,11 @@ def table(
 ) -> str:
     """A table of markup; `numbers` are the columns set to the right."""
     sides = ["number" if i in numbers else None for i in range(len(heads))]
-    top = "".join(tag("th", text(it), class_=side) for it, side in zip(heads, sides, strict=True))
+    top = "".join(
+        tag("th", text(head), class_=side) for head, side in zip(heads, sides, strict=True)
+    )
     body = "\n".join(
-        tag("tr", *(tag("td", it, class_=side) for it, side in zip(row, sides, strict=True)))
+        tag("tr", *(tag("td", cell, class_=side) for cell, side in zip(row, sides, strict=True)))
         for row in rows
     )
     return tag("table", tag("thead", tag("tr", top)), tag("tbody", body))
@@ -148,19 +147,19 @@ const held = (id) => JSON.parse(document.getElementById(id).textContent);
 const percent = (share) => share === null ? "unknown" : Math.round(share) + "%";
 
 for (const map of document.querySelectorAll("svg.heat")) {
-  const told = held(map.dataset.figures);
+  const figuresOf = held(map.dataset.figures);
   const readout = document.getElementById(map.dataset.readout);
   const standing = readout.textContent;
   let chosen = null;
   const show = (cell) => {
     const [row, column] = [Number(cell.dataset.r), Number(cell.dataset.c)];
-    const load = told.loads[column][row];
-    const when = column === 0 ? "at the start" : "after cycle " + told.cycles[column - 1];
+    const load = figuresOf.loads[column][row];
+    const when = column === 0 ? "at the start" : "after cycle " + figuresOf.cycles[column - 1];
     const figures = load && (load[3] === null ? "" : percent(load[3]) + " by query, ")
       + percent(load[0]) + " cpu, " + percent(load[1]) + " memory, "
       + load[2] + (load[2] === 1 ? " pod" : " pods")
       + (load[4] ? ", " + load[4] + (load[4] === 1 ? " soft taint" : " soft taints") : "");
-    readout.textContent = told.nodes[row] + " " + when + ": " + (figures || "not there");
+    readout.textContent = figuresOf.nodes[row] + " " + when + ": " + (figures || "not there");
   };
   const cellOf = (event) => event.target.closest(".cell");
   map.addEventListener("mouseover", (event) => { if (cellOf(event)) show(cellOf(event)); });

@@ -1,14 +1,20 @@
-"""The page as a whole: what happened, at a glance and then in full, for one policy or two.
+"""The HTML report of a simulation: a summary, charts and tables, for one policy or two.
 
-What the page says in words and tables.
+It is one file with no external parts, so it can be mailed or attached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from resettle.simulate.measures import broken
-from resettle.simulate.result import Story, became, fullest, opening, settling
+from resettle.simulate.measures import count_broken_rules
+from resettle.simulate.result import (
+    SimulationResult,
+    busiest_node_change,
+    move_result,
+    opening_sentence,
+    settled_sentence,
+)
 from resettle.web.charts import (
     HALF,
     WIDTH,
@@ -26,44 +32,47 @@ MOST_WORKLOADS = 15
 MOST_WAITING = 50
 
 
-def cards(story: Story) -> str:
-    """The figures to read if nothing else is read."""
-    first, last = broken(story.troubles), broken(story.cycles[-1].troubles)
-    told = {
-        "moves": f"{story.moves:,}",
-        "moves for nothing": f"{story.returned:,}",
-        "moved again too soon": f"{sum(it.times for it in story.ping_pong):,}",
-        "waiting at the end": f"{len(story.waits):,}",
+def cards(result: SimulationResult) -> str:
+    """The main figures."""
+    first, last = (
+        count_broken_rules(result.violations),
+        count_broken_rules(result.cycles[-1].violations),
+    )
+    figures = {
+        "moves": f"{result.move_count:,}",
+        "evictions without effect": f"{result.returned:,}",
+        "moved again too soon": f"{sum(workload.times for workload in result.ping_pong):,}",
+        "waiting at the end": f"{len(result.waiting_pods):,}",
         "rules broken": f"{first:,} → {last:,}",
-        "cycles to settle": "–" if story.settled_after is None else f"{story.settled_after}",
+        "cycles to settle": "–" if result.settled_after is None else f"{result.settled_after}",
     }
-    if measured := fullest(story):
-        told["fullest node, by query"] = measured
+    if measured := busiest_node_change(result):
+        figures["fullest node, by query"] = measured
     each = [
-        tag("div", tag("b", text(n)), tag("span", text(it)), class_="card")
-        for it, n in told.items()
+        tag("div", tag("b", text(value)), tag("span", text(name)), class_="card")
+        for name, value in figures.items()
     ]
     return tag("div", *each, class_="cards")
 
 
-def verdict(story: Story) -> str:
+def verdict(result: SimulationResult) -> str:
     """When the cluster settled, or that it has not."""
-    return tag("p", text(settling(story).capitalize() + "."), class_="verdict")
+    return tag("p", text(settled_sentence(result).capitalize() + "."), class_="verdict")
 
 
-def ping_pong(story: Story) -> str:
+def ping_pong(result: SimulationResult) -> str:
     """The workloads that move back and forth."""
-    if not story.ping_pong:
-        return tag("p", "Nothing was moved twice without need.", class_="soft")
+    if not result.ping_pong:
+        return tag("p", "No pod was moved twice without a reason.", class_="soft")
     rows = [
         [
-            text(it.workload),
-            f"{it.times:,}",
-            f"{len(it.pods):,}",
-            text(", ".join(it.plugins)),
-            text(_some(it.nodes)),
+            text(moved.workload),
+            f"{moved.times:,}",
+            f"{len(moved.pods):,}",
+            text(", ".join(moved.plugins)),
+            text(_some(moved.nodes)),
         ]
-        for it in story.ping_pong
+        for moved in result.ping_pong
     ]
     heads = ("workload", "times", "pods", "by", "where")
     return tag("div", table(heads, rows, numbers=(1, 2)), class_="scroll")
@@ -74,12 +83,12 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:6]) + rest
 
 
-def restarts(story: Story) -> str:
-    """How often pods of each workload were moved."""
-    if not story.restarts:
+def evictions(result: SimulationResult) -> str:
+    """How many pods of each workload were evicted."""
+    if not result.evictions_by_workload:
         return tag("p", "No pod was moved.", class_="soft")
-    most = max(story.restarts.values())
-    shown = [*story.restarts.items()][:MOST_WORKLOADS]
+    most = max(result.evictions_by_workload.values())
+    shown = [*result.evictions_by_workload.items()][:MOST_WORKLOADS]
     rows = [
         [
             text(name),
@@ -88,52 +97,54 @@ def restarts(story: Story) -> str:
         ]
         for name, times in shown
     ]
-    rest = len(story.restarts) - len(shown)
+    rest = len(result.evictions_by_workload) - len(shown)
     more = tag("p", f"and {rest:,} more workloads", class_="soft") if rest else ""
-    return table(("workload", "pods moved", ""), rows, numbers=(1,)) + more
+    return table(("workload", "evictions", ""), rows, numbers=(1,)) + more
 
 
-def waiting(story: Story) -> str:
+def waiting(result: SimulationResult) -> str:
     """The pods without a node at the end, and what rules the nodes out."""
-    if not story.waits:
+    if not result.waiting_pods:
         return tag("p", "No pod waits for a node at the end.", class_="soft")
-    rows = [[text(it.pod.key), text(it.why)] for it in story.waits[:MOST_WAITING]]
-    rest = len(story.waits) - len(rows)
+    rows = [
+        [text(waiter.pod.key), text(waiter.why)] for waiter in result.waiting_pods[:MOST_WAITING]
+    ]
+    rest = len(result.waiting_pods) - len(rows)
     more = tag("p", f"and {rest:,} more", class_="soft") if rest else ""
     return table(["pod", "nodes, by what rules them out"], rows) + more
 
 
-def events(story: Story) -> str:
-    """What happened from outside."""
+def events(result: SimulationResult) -> str:
+    """External events."""
     rows = [
-        [f"{chapter.cycle.number}", text(says)]
-        for chapter in story.chapters
-        for says in chapter.events
+        [f"{entry.cycle.number}", text(says)]
+        for entry in result.cycles_with_events
+        for says in entry.events
     ]
-    return table(("before cycle", "what happened"), rows, numbers=(0,)) if rows else ""
+    return table(("before cycle", "event"), rows, numbers=(0,)) if rows else ""
 
 
-def moves(stories: Sequence[Story]) -> str:
+def moves(results: Sequence[SimulationResult]) -> str:
     """Every move with its reason, and a box to filter them by."""
     rows = []
-    for story in stories:
-        for cycle in story.cycles:
-            for it in cycle.landings:
-                word = became(it)
-                where = it.node or ("waits" if it.node is None else "gone")
+    for result in results:
+        for cycle in result.cycles:
+            for move in cycle.moves:
+                word = move_result(move)
+                where = move.node or ("waits" if move.node is None else "gone")
                 cells = [
                     tag("td", f"{cycle.number}", class_="number"),
-                    *([tag("td", text(story.policy))] if len(stories) > 1 else []),
-                    tag("td", text(it.pod.key), class_="name"),
-                    tag("td", f"{text(it.pod.node)} → {text(where)}", class_="name"),
+                    *([tag("td", text(result.policy))] if len(results) > 1 else []),
+                    tag("td", text(move.pod.key), class_="name"),
+                    tag("td", f"{text(move.pod.node)} → {text(where)}", class_="name"),
                     tag("td", "" if word == "moved" else text(word), class_="word"),
-                    tag("td", text(it.plugin)),
-                    tag("td", text(it.reason)),
+                    tag("td", text(move.plugin)),
+                    tag("td", text(move.reason)),
                 ]
                 rows.append(tag("tr", *cells, class_=word))
     if not rows:
         return tag("p", "Nothing moved.", class_="soft")
-    policy = [tag("th", "policy")] if len(stories) > 1 else []
+    policy = [tag("th", "policy")] if len(results) > 1 else []
     names = ["pod", "from → to", "", "plugin", "why"]
     heads = [tag("th", "cycle", class_="number"), *policy, *(tag("th", name) for name in names)]
     shown = rows[:MOST_MOVES]
@@ -167,29 +178,31 @@ _CAVEAT = (
 )
 
 
-def page(stories: Sequence[Story], *, title: str = "", caveat: str = _CAVEAT) -> str:
-    """The whole page."""
-    names = " and ".join(story.policy for story in stories)
+def simulation_page(
+    results: Sequence[SimulationResult], *, title: str = "", caveat: str = _CAVEAT
+) -> str:
+    """The report as one HTML document."""
+    names = " and ".join(result.policy for result in results)
     parts = [
         tag("h1", text(title or f"Simulation of {names}")),
-        tag("p", text(opening(stories[0])), class_="soft"),
-        _each(stories, lambda story, _: verdict(story) + cards(story)),
+        tag("p", text(opening_sentence(results[0])), class_="soft"),
+        _each(results, lambda result, _: verdict(result) + cards(result)),
     ]
-    if happened := events(stories[0]):
-        parts += [tag("h2", "What happened from outside"), happened]
+    if happened := events(results[0]):
+        parts += [tag("h2", "External events"), happened]
     parts += [
-        *_moves_over_time(stories),
-        *_nodes_over_time(stories),
-        *_troubles(stories),
+        *_moves_over_time(results),
+        *_nodes_over_time(results),
+        *_troubles(results),
         tag("h2", "Ping-pong"),
         tag("p", "Pods moved again within ten cycles although nothing had changed.", class_="soft"),
-        _each(stories, lambda story, _: ping_pong(story), beside=False),
-        tag("h2", "Who was moved most"),
-        _each(stories, lambda story, _: restarts(story)),
+        _each(results, lambda result, _: ping_pong(result), beside=False),
+        tag("h2", "Most evicted workloads"),
+        _each(results, lambda result, _: evictions(result)),
         tag("h2", "Waiting at the end"),
-        _each(stories, lambda story, _: waiting(story), beside=False),
+        _each(results, lambda result, _: waiting(result), beside=False),
         tag("h2", "All moves"),
-        moves(stories),
+        moves(results),
         tag("footer", tag("p", text(caveat), class_="soft")),
     ]
     head = (
@@ -205,96 +218,97 @@ def page(stories: Sequence[Story], *, title: str = "", caveat: str = _CAVEAT) ->
 
 
 def _each(
-    stories: Sequence[Story], told: Callable[[Story, int], str], *, beside: bool = True
+    results: Sequence[SimulationResult],
+    render: Callable[[SimulationResult, int], str],
+    *,
+    beside: bool = True,
 ) -> str:
-    """The same of each policy, side by side where there is room, or one below the other."""
-    two = len(stories) > 1
+    """One part for each policy, side by side where the window is wide enough."""
+    two = len(results) > 1
     parts = (
-        tag("div", tag("h3", text(story.policy)) if two else "", told(story, i))
-        for i, story in enumerate(stories)
+        tag("div", tag("h3", text(result.policy)) if two else "", render(result, i))
+        for i, result in enumerate(results)
     )
     return tag("div", *parts, class_="pair two" if two and beside else "pair")
 
 
-def _width(stories: Sequence[Story]) -> int:
-    return HALF if len(stories) > 1 else WIDTH
+def _width(results: Sequence[SimulationResult]) -> int:
+    return HALF if len(results) > 1 else WIDTH
 
 
-def _longest(stories: Sequence[Story]) -> int:
-    return max(len(story.cycles) for story in stories)
+def _longest(results: Sequence[SimulationResult]) -> int:
+    return max(len(result.cycles) for result in results)
 
 
-def _moves_over_time(stories: Sequence[Story]) -> list[str]:
-    cycles = _longest(stories)
-    most = max(len(cycle.landings) for story in stories for cycle in story.cycles)
-    in_all = max(story.moves for story in stories)
+def _moves_over_time(results: Sequence[SimulationResult]) -> list[str]:
+    cycles = _longest(results)
+    most = max(len(cycle.moves) for result in results for cycle in result.cycles)
+    in_all = max(result.move_count for result in results)
     legend = tag(
         "p",
         tag("span", _swatch("moved"), "moved"),
         tag("span", _swatch("back"), "came back to the node they left"),
         tag("span", _swatch("soft"), "all so far"),
-        tag("span", _swatch("event"), "something happened from outside")
-        if _eventful(stories)
-        else "",
+        tag("span", _swatch("event"), "external event") if _eventful(results) else "",
         class_="legend",
     )
 
-    def drawn(story: Story, _: int) -> str:
-        return tag("figure", moves_chart(story, cycles, most, in_all, _width(stories)))
+    def draw(result: SimulationResult, _: int) -> str:
+        return tag("figure", moves_chart(result, cycles, most, in_all, _width(results)))
 
-    return [tag("h2", "Moves over time"), legend, _each(stories, drawn)]
+    return [tag("h2", "Moves over time"), legend, _each(results, draw)]
 
 
-def _nodes_over_time(stories: Sequence[Story]) -> list[str]:
-    nodes, left_out = nodes_shown(stories)
-    cycles = _longest(stories)
+def _nodes_over_time(results: Sequence[SimulationResult]) -> list[str]:
+    nodes, left_out = nodes_shown(results)
+    cycles = _longest(results)
     shades = "".join(f'<i style="background: var(--h{i})"></i>' for i in range(11))
     others = f" The {len(nodes)} that changed most; {left_out:,} others are left out."
     legend = tag(
         "p",
         tag("span", "0% ", tag("span", shades, class_="scale"), " 100% and more"),
-        tag("span", _shown(stories) + (others if left_out else "")),
-        tag("span", _swatch("taint"), "softly tainted in that cycle") if _tainting(stories) else "",
+        tag("span", _heat_caption(results) + (others if left_out else "")),
+        tag("span", _swatch("taint"), "softly tainted in that cycle") if _tainting(results) else "",
         class_="legend",
     )
 
-    def drawn(story: Story, i: int) -> str:
-        ask = tag("p", "Point at a cell for its figures.", id=f"told-{i}", class_="soft readout")
-        told = data(f"loads-{i}", heat_figures(story, nodes))
-        ids = {"data_figures": f"loads-{i}", "data_readout": f"told-{i}"}
-        chart = heat_map(story, nodes, cycles, _width(stories), **ids)
-        return tag("figure", chart) + ask + told
+    def draw(result: SimulationResult, i: int) -> str:
+        ask = tag("p", "Point at a cell for its figures.", id=f"readout-{i}", class_="soft readout")
+        figures = data(f"loads-{i}", heat_figures(result, nodes))
+        ids = {"data_figures": f"loads-{i}", "data_readout": f"readout-{i}"}
+        chart = heat_map(result, nodes, cycles, _width(results), **ids)
+        return tag("figure", chart) + ask + figures
 
-    return [tag("h2", "Nodes over time"), legend, _each(stories, drawn)]
+    return [tag("h2", "Nodes over time"), legend, _each(results, draw)]
 
 
-def _troubles(stories: Sequence[Story]) -> list[str]:
-    most, cycles = troubles_over_time(stories), _longest(stories)
-    parts = [tag("h2", "What is wrong, over time")]
+def _troubles(results: Sequence[SimulationResult]) -> list[str]:
+    most, cycles = troubles_over_time(results), _longest(results)
+    parts = [tag("h2", "Broken rules over time")]
     if not most:
-        return [*parts, tag("p", "No rule was broken, from start to end.", class_="soft")]
-    says = "Pods that break a rule of placement, spread rules out of balance, pods that wait."
+        return [*parts, tag("p", "No rule was broken at any time.", class_="soft")]
+    says = "Pods that break a placement rule, spread constraints out of balance, waiting pods."
 
-    def drawn(story: Story, _: int) -> str:
-        return tag("div", *small_multiples(story, most, cycles), class_="multiples")
+    def draw(result: SimulationResult, _: int) -> str:
+        return tag("div", *small_multiples(result, most, cycles), class_="multiples")
 
-    return [*parts, tag("p", says, class_="soft"), _each(stories, drawn)]
+    return [*parts, tag("p", says, class_="soft"), _each(results, draw)]
 
 
-def _shown(stories: Sequence[Story]) -> str:
-    """What the shades are about."""
-    every = [load for story in stories for load in story.loads.values()]
+def _heat_caption(results: Sequence[SimulationResult]) -> str:
+    """What the shades of the heat map show."""
+    every = [load for result in results for load in result.loads.values()]
     if any(load.measured is not None for load in every):
-        return "what the query says of the node."
+        return "the result of the query for the node."
     return "the larger of cpu and memory requested."
 
 
-def _tainting(stories: Sequence[Story]) -> bool:
-    return any(story.tainting for story in stories)
+def _tainting(results: Sequence[SimulationResult]) -> bool:
+    return any(result.tainting for result in results)
 
 
-def _eventful(stories: Sequence[Story]) -> bool:
-    return any(chapter.events for chapter in stories[0].chapters)
+def _eventful(results: Sequence[SimulationResult]) -> bool:
+    return any(entry.events for entry in results[0].cycles_with_events)
 
 
 def _swatch(colour: str) -> str:

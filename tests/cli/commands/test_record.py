@@ -451,7 +451,7 @@ def test_a_plugin_that_is_not_installed_any_more_is_named(past: Path, tmp_path: 
 
     done = ask("plan", "--record", "record", cwd=tmp_path)
     assert (done.code, done.out) == (1, "")
-    assert "install the plugins that were there then" in done.err
+    assert "install the plugins that were installed at that time" in done.err
     assert "no plugin is named `PodFortune`" in done.err
 
 
@@ -460,4 +460,4 @@ def test_a_plan_that_comes_out_otherwise_is_not_shown(past: Path, tmp_path: Path
 
     done = ask("plan", "--record", "record", "--cycle", "1", cwd=tmp_path)
     assert (done.code, done.out) == (1, "")
-    assert "does not come out as it did: round 1 moved 1 then and 3 now" in done.err
+    assert "gives another plan now: round 1 had 1 moves then and has 3 now" in done.err

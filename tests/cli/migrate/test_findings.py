@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resettle.cli.migrate.findings import HEADINGS
-from resettle.cli.migrate.inventory import Sort
+from resettle.cli.migrate.inventory import FindingKind
 from resettle.framework import default_registry
 from resettle.policy.load import load_policy
 from resettle.policy.versions.upgrade import differences
@@ -35,7 +35,7 @@ READY = {
 @pytest.mark.parametrize("file", FILES)
 def test_the_story_is_the_one_that_was_kept(file: str, ask: Ask) -> None:
     done = ask(file, "--image", IMAGE, within=FOLDER)
-    before, heading, after = done.out.partition(f"\n{HEADINGS[Sort.BETTER]}\n")
+    before, heading, after = done.out.partition(f"\n{HEADINGS[FindingKind.BETTER]}\n")
     kept = TOLD / f"{Path(file).stem}.txt"
     if os.environ.get("RESETTLE_KEEP"):
         kept.write_text(before, encoding="utf-8")
@@ -52,7 +52,7 @@ def test_what_would_be_better_is_what_convert_tells(file: str) -> None:
     improved = policy_in(file).improved
     assert improved is not None
 
-    said = [(it.about, it.says) for it in verdict_on(file).of(Sort.BETTER) if it.about != "roles"]
+    said = [(it.about, it.says) for it in verdict_on(file).of_kind(FindingKind.BETTER) if it.about != "roles"]
 
     assert said == [(it.about, it.says) for it in differences(improved)]
 
@@ -78,6 +78,6 @@ def test_programs_are_told_the_same(file: str, ask: Ask) -> None:
 
     assert told["ready"] is verdict.ready is (file in READY)
     assert [it["says"] for it in told["findings"]] == [
-        it.says for sort in Sort for it in verdict.of(sort)
+        it.says for sort in FindingKind for it in verdict.of_kind(sort)
     ]
-    assert told["found"] == [{"file": file, "title": title} for file, title in verdict.found]
+    assert told["found"] == [{"file": file, "title": title} for file, title in verdict.inputs]

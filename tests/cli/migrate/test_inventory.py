@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from resettle.cli.migrate.flags_and_roles import PEER_RULES, granted
+from resettle.cli.migrate.flags_and_roles import UPSTREAM_RULES, is_granted
 from resettle.cli.migrate.helm_values import KNOWN
-from resettle.rbac.permissions import Right
+from resettle.rbac.permissions import ApiPermission
 from tests import ROOT
 from tests.cli.harness import LIFETIME, write
 from tests.cli.migrate.harness import Ask, ask
@@ -208,11 +208,11 @@ def test_a_second_document_in_a_config_map_is_a_mistake(ask: Ask) -> None:
 
 
 def test_the_roles_of_the_peer_suffice_for_its_policies(ask: Ask) -> None:
-    lease = Right(verb="update", resource="leases", group="coordination.k8s.io", name="descheduler")
+    lease = ApiPermission(verb="update", resource="leases", group="coordination.k8s.io", name="descheduler")
 
     assert "change" not in found(ask, LIFETIME)
-    assert granted(lease, PEER_RULES)
-    assert not granted(Right(verb="delete", resource="pods"), PEER_RULES)
+    assert is_granted(lease, UPSTREAM_RULES)
+    assert not is_granted(ApiPermission(verb="delete", resource="pods"), UPSTREAM_RULES)
 
 
 # -- files -----------------------------------------------------------------------------------------

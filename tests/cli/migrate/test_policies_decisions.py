@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import pytest
 
-from resettle.framework import Descheduler, Draft, assembled, default_registry
+from resettle.framework import Descheduler, Draft, build_descheduler, default_registry
 from resettle.model import Pod, Snapshot
 from resettle.testing import NOW, World
 from tests.cli.migrate.builders import digest, estate
@@ -34,7 +34,7 @@ def planner(file: str) -> Descheduler:
     """What the policy of a file describes, mistakes taken as the peer takes them."""
     reading = policy_in(file).reading
     assert reading is not None
-    return assembled(reading.policy, default_registry())
+    return build_descheduler(reading.policy, default_registry())
 
 
 def snapshot_of(file: str) -> Snapshot:

@@ -8,11 +8,11 @@ from datetime import timedelta
 from hypothesis import given, settings
 
 from resettle.cli.text.plan import Paint
-from resettle.cli.text.simulation import stories_text
-from resettle.cli.text.simulation_json import stories_document
-from resettle.simulate.result import Story, told
+from resettle.cli.text.simulation import simulation_text
+from resettle.cli.text.simulation_json import simulation_document
+from resettle.simulate.result import SimulationResult, run_simulation
 from resettle.testing import World
-from resettle.web.simulation_page import page
+from resettle.web.simulation_page import simulation_page
 from tests.builders import Case, cases
 from tests.simulate.harness import planner
 from tests.web.test_simulation_page import outline
@@ -20,10 +20,10 @@ from tests.web.test_simulation_page import outline
 SOME = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 
-def lived(case: Case, policy: str) -> Story:
+def lived(case: Case, policy: str) -> SimulationResult:
     snapshot = World(case.objects).snapshot()
     descheduler = planner(case.document)
-    return told(policy, descheduler, snapshot, interval=timedelta(minutes=5), cycles=4)
+    return run_simulation(policy, descheduler, snapshot, interval=timedelta(minutes=5), cycles=4)
 
 
 @SOME
@@ -31,11 +31,11 @@ def lived(case: Case, policy: str) -> Story:
 def test_what_is_printed_fits_the_terminal_and_counts_every_move(case: Case) -> None:
     story = lived(case, "policy.yaml")
 
-    text = stories_text([story], Paint(False), 80)
+    text = simulation_text([story], Paint(False), 80)
 
     assert [line for line in text.splitlines() if len(line) > 80] == []
-    assert f"{story.moves} in 4 cycles" in text
-    assert stories_text([story], Paint(True), 80) != text
+    assert f"{story.move_count} in 4 cycles" in text
+    assert simulation_text([story], Paint(True), 80) != text
 
 
 @SOME
@@ -43,10 +43,10 @@ def test_what_is_printed_fits_the_terminal_and_counts_every_move(case: Case) -> 
 def test_programs_are_told_of_every_move(case: Case) -> None:
     story = lived(case, "policy.yaml")
 
-    (run,) = json.loads(json.dumps(stories_document([story])))["runs"]
+    (run,) = json.loads(json.dumps(simulation_document([story])))["runs"]
 
     words = [landing["became"] for cycle in run["cycles"] for landing in cycle["landings"]]
-    assert len(words) == run["totals"]["moves"] == story.moves
+    assert len(words) == run["totals"]["moves"] == story.move_count
     assert words.count("returned") == run["totals"]["returned"]
     assert len(run["waiting"]) == run["cycles"][-1]["waiting"]
 
@@ -56,8 +56,8 @@ def test_programs_are_told_of_every_move(case: Case) -> None:
 def test_the_page_is_whole(case: Case) -> None:
     stories = [lived(case, name) for name in ("one.yaml", "other.yaml")]
 
-    found = outline(page(stories))
+    found = outline(simulation_page(stories))
 
     nodes = len(stories[0].loads)
     assert found.classes["cell"] == 2 * nodes * 5
-    assert found.counts["tr"] >= sum(story.moves for story in stories)
+    assert found.counts["tr"] >= sum(story.move_count for story in stories)

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from resettle.cli.text.terminal import aligned, widest
-from resettle.text import shortened
-from resettle.times import span
+from resettle.cli.text.terminal import align_columns, table_width
+from resettle.text import shorten
+from resettle.times import format_interval
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from resettle.times import span
     ],
 )
 def test_a_long_name_loses_its_middle(text: str, room: int, shown: str) -> None:
-    assert shortened(text, room) == shown
+    assert shorten(text, room) == shown
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,12 @@ def test_a_long_name_loses_its_middle(text: str, room: int, shown: str) -> None:
     ],
 )
 def test_a_length_of_time_reads_as_people_write_it(length: timedelta, shown: str) -> None:
-    assert span(length) == shown
+    assert format_interval(length) == shown
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
     rows = [("a", "bb", "c"), ("aaa", "b", "")]
 
-    assert [*aligned(rows)] == ["  a    bb  c", "  aaa  b"]
-    assert widest(rows) == 12
-    assert widest([]) == 0
+    assert [*align_columns(rows)] == ["  a    bb  c", "  aaa  b"]
+    assert table_width(rows) == 12
+    assert table_width([]) == 0

@@ -1,4 +1,4 @@
-"""`resettle demo`: a short story on a small cluster in the same process, evictions included.
+"""`resettle demo`: a small cluster in this process, and cycles with real evictions on it.
 
 `scenario` has the cluster and what happens to it, `cluster` runs it on the test API server,
 `narration` prints it. Start with `scenario`. `cli.commands.demo` imports it.

@@ -1,8 +1,7 @@
-"""Where the story plays: a pocket API server on loopback, its life, and a clock wound by hand.
+"""The cluster of the demo, and cycles on it: list, plan, evict, and see where the pods went.
 
-Evictions and deletions, as any client of the API sends them.
-
-One cycle over the pocket cluster: look, plan, evict, and see where the pods went.
+It is the test API server on loopback with its controllers. Its clock is set by the demo, so hours
+pass in a second; evictions are HTTP requests like those of any other client.
 """
 
 from __future__ import annotations
@@ -30,35 +29,35 @@ from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.model.pod import Pod
 from resettle.model.semantics import IMPROVED
 from resettle.model.snapshot import Snapshot
-from resettle.simulate.measures import loads, troubles
-from resettle.simulate.ping_pong import PingPong, Trails
-from resettle.simulate.scheduler import Placed, waiting_in
-from resettle.simulate.simulation import Cycle, Landing
-from resettle.testing.api_server import HandClock, PocketServer, Store
+from resettle.simulate.measures import node_loads, violations
+from resettle.simulate.ping_pong import MoveHistory, PingPong
+from resettle.simulate.scheduler import Placement, pods_to_schedule
+from resettle.simulate.simulation import SimulatedCycle, SimulatedMove
+from resettle.testing.api_server import ApiServer, ManualClock, Store
 from resettle.testing.builders import Object
-from resettle.testing.controllers import Life
+from resettle.testing.controllers import ControllerLoop
 
 
-class Stage:
-    """A cluster that lives while the block lasts; the way in is a kubeconfig, as ever."""
+class DemoCluster:
+    """An API server and controllers that run inside a `with` block, reached by a kubeconfig."""
 
     def __init__(self, objects: Iterable[Object]) -> None:
-        self.clock = HandClock()
-        self._pocket = PocketServer(objects, clock=self.clock)
-        self.life = Life(self.store, self.clock)
-        # Old enough for every pod to have come of age.
-        self.life.pass_time(timedelta(hours=1))
+        self.clock = ManualClock()
+        self._server = ApiServer(objects, clock=self.clock)
+        self.controllers = ControllerLoop(self.store, self.clock)
+        # Let every pod grow older than `minPodAge`.
+        self.controllers.pass_time(timedelta(hours=1))
         self.access: Access
 
     @property
     def store(self) -> Store:
-        """What the cluster holds."""
-        return self._pocket.store
+        """The objects of the cluster."""
+        return self._server.store
 
-    def __enter__(self) -> Stage:
-        self._pocket.__enter__()
+    def __enter__(self) -> DemoCluster:
+        self._server.__enter__()
         with tempfile.TemporaryDirectory() as folder:
-            file = self._pocket.kubeconfig(Path(folder) / "config")
+            file = self._server.kubeconfig(Path(folder) / "config")
             self.access = read_kubeconfig(str(file))
         return self
 
@@ -68,184 +67,189 @@ class Stage:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._pocket.__exit__(kind, error, trace)
-        self.life.close()
+        self._server.__exit__(kind, error, trace)
+        self.controllers.close()
 
 
-TOO_MANY = 429
+TOO_MANY_REQUESTS = 429
 
 
-class Answer(Struct, frozen=True):
-    """What the API server said of one request."""
+class RequestResult(Struct, frozen=True):
+    """The API server's answer to one request."""
 
     code: int
-    says: str = ""
+    message: str = ""
 
     @property
-    def granted(self) -> bool:
-        """Whether it was done."""
+    def succeeded(self) -> bool:
+        """Whether the request was granted."""
         return self.code < 300
 
 
-def evict(access: Access, move: Move) -> Answer:
-    """Asks for an eviction, in the words of a run."""
+def evict(access: Access, move: Move) -> RequestResult:
+    """Sends an eviction with the body that `resettle run` sends."""
     options = Options(initiator=move.plugin, profile=move.profile, reason=move.reason)
     body = eviction_of(move.pod, options)
-    return _sent(access, "POST", f"{_path(move.pod)}/eviction", body)
+    return _send(access, "POST", f"{_path(move.pod)}/eviction", body)
 
 
-def delete(access: Access, pod: Pod) -> Answer:
-    """Deletes a pod, whatever its budget says."""
-    return _sent(access, "DELETE", _path(pod), b"{}")
+def delete(access: Access, pod: Pod) -> RequestResult:
+    """Deletes a pod directly, which ignores disruption budgets."""
+    return _send(access, "DELETE", _path(pod), b"{}")
 
 
 def _path(pod: Pod) -> str:
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
 
 
-def _sent(access: Access, method: str, path: str, body: bytes) -> Answer:
+def _send(access: Access, method: str, path: str, body: bytes) -> RequestResult:
     address = urlsplit(access.server)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
     try:
         headers = {"Content-Type": "application/json"}
         connection.request(method, path, body, headers)
         response = connection.getresponse()
-        told = json.loads(response.read())
+        status = json.loads(response.read())
     finally:
         connection.close()
-    causes = (told.get("details") or {}).get("causes") or ()
-    says = next((it["message"] for it in causes if it.get("message")), told.get("message", ""))
-    return Answer(response.status, says)
+    causes = (status.get("details") or {}).get("causes") or ()
+    messages = (cause["message"] for cause in causes if cause.get("message"))
+    message = next(messages, status.get("message", ""))
+    return RequestResult(response.status, message)
 
 
 INTERVAL = timedelta(minutes=5)
-_A_WHILE = timedelta(minutes=1)
+_UNTIL_RESCHEDULED = timedelta(minutes=1)
 
 
-class Carried(Struct, frozen=True):
-    """A cycle, what the API server answered to each move, and who meddled."""
+class ExecutedCycle(Struct, frozen=True):
+    """A cycle, the API server's answer to each move, and the pod deleted by hand, if any."""
 
-    cycle: Cycle
-    answers: tuple[tuple[Move, Answer], ...]
-    meddled_with: Pod | None = None
+    cycle: SimulatedCycle
+    results: tuple[tuple[Move, RequestResult], ...]
+    deleted_by_hand: Pod | None = None
 
 
-class Player:
-    """Runs a policy against the stage, cycle by cycle."""
+class CycleRunner:
+    """Runs a policy on the demo cluster, cycle by cycle."""
 
-    def __init__(self, stage: Stage, planner: Descheduler, plugins: Mapping[str, Plugin]) -> None:
-        self._stage = stage
+    def __init__(
+        self, cluster: DemoCluster, planner: Descheduler, plugins: Mapping[str, Plugin]
+    ) -> None:
+        self._cluster = cluster
         self._planner = planner
         self._kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
-        # Where pods could go is asked of every policy, as the scheduler would ask.
+        # Predicting where pods go reads what the scheduler reads, whatever the policy.
         self._reads = structs.replace(planner, semantics=IMPROVED).reads
         self._history: Mapping[tuple[str, str], Any] = {}
-        self._trails = Trails()
-        self._ancestors: dict[str, str] = {}
+        self._move_history = MoveHistory()
+        self._first_names: dict[str, str] = {}
         self._number = 0
 
-    def look(self) -> Snapshot:
+    def take_snapshot(self) -> Snapshot:
         """The cluster as the API server lists it now."""
-        found = list_cluster(self._stage.access, self._reads, self._kinds)
-        return found.snapshot(self._stage.clock(), self._history)
+        collection = list_cluster(self._cluster.access, self._reads, self._kinds)
+        return collection.snapshot(self._cluster.clock(), self._history)
 
-    def disturbed(self) -> None:
-        """Something has happened: what moved before had its reason."""
-        self._trails.forget()
+    def forget_earlier_moves(self) -> None:
+        """After an external event, moving a pod again is not ping-pong."""
+        self._move_history.clear()
 
-    def cycle(self, *, meddled: bool = False, disturbed: bool = False) -> Carried:
-        """Plans, evicts, and waits an interval."""
+    def run_cycle(
+        self, *, deletes_a_pod: bool = False, externally_changed: bool = False
+    ) -> ExecutedCycle:
+        """Plans, evicts, and lets an interval pass."""
         self._number += 1
-        before = self.look()
+        before = self.take_snapshot()
         plan = self._planner.draw_plan(before)
         self._history = plan.history
-        victim = self._meddle(plan, before) if meddled else None
-        answers = tuple((move, self._evicted(move)) for move in plan.moves)
-        self._stage.life.pass_time(_A_WHILE)
-        after = self.look()
-        evicted = [move for move, answer in answers if answer.granted]
-        followed_by = heirs(evicted, before, after)
-        landings = tuple(_landing(move, followed_by.get(move.pod.uid)) for move in evicted)
-        came_back = tuple(self._followed(landings, followed_by))
-        cycle = Cycle(
+        deleted = self._delete_by_hand(plan, before) if deletes_a_pod else None
+        results = tuple((move, self._evict(move)) for move in plan.moves)
+        self._cluster.controllers.pass_time(_UNTIL_RESCHEDULED)
+        after = self.take_snapshot()
+        evicted = [move for move, result in results if result.succeeded]
+        replaced_by = replacements(evicted, before, after)
+        moves = tuple(_simulated_move(move, replaced_by.get(move.pod.uid)) for move in evicted)
+        came_back = tuple(self._ping_pong(moves, replaced_by))
+        cycle = SimulatedCycle(
             number=self._number,
             at=before.taken_at,
             plan=plan,
-            landings=landings,
-            came_in=tuple(_came_in(before, after)),
-            waiting=len(waiting_in(after)),
-            before=loads(before),
-            after=loads(after),
-            troubles=troubles(after),
+            moves=moves,
+            newly_scheduled=tuple(_newly_scheduled(before, after)),
+            waiting=len(pods_to_schedule(after)),
+            before=node_loads(before),
+            after=node_loads(after),
+            violations=violations(after),
             ping_pong=came_back,
-            disturbed=disturbed,
+            externally_changed=externally_changed,
         )
-        self._stage.life.pass_time(INTERVAL - _A_WHILE)
-        return Carried(cycle, answers, victim)
+        self._cluster.controllers.pass_time(INTERVAL - _UNTIL_RESCHEDULED)
+        return ExecutedCycle(cycle, results, deleted)
 
-    def _evicted(self, move: Move) -> Answer:
-        """The answer to an eviction; the cluster acts on it before the next one is sent."""
-        answer = evict(self._stage.access, move)
-        self._stage.life.settle()
-        return answer
+    def _evict(self, move: Move) -> RequestResult:
+        """Sends an eviction, and lets the controllers act on it before the next one."""
+        result = evict(self._cluster.access, move)
+        self._cluster.controllers.settle()
+        return result
 
-    def _meddle(self, plan: Plan, snapshot: Snapshot) -> Pod | None:
-        """Has somebody delete a pod that shares a budget, with nothing to spare, with a move."""
+    def _delete_by_hand(self, plan: Plan, snapshot: Snapshot) -> Pod | None:
+        """Deletes a pod whose budget allows one disruption, which a planned move needs as well."""
         going = {move.pod.uid for move in plan.moves}
         for move in plan.moves:
-            tight = any(it.disruptions_allowed == 1 for it in snapshot.budgets_of(move.pod))
+            tight = any(budget.disruptions_allowed == 1 for budget in snapshot.budgets_of(move.pod))
             for pod in snapshot.pods if tight else ():
                 if pod.owners == move.pod.owners and pod.uid not in going:
-                    delete(self._stage.access, pod)
-                    self._stage.life.settle()
+                    delete(self._cluster.access, pod)
+                    self._cluster.controllers.settle()
                     return pod
         return None
 
-    def _followed(
-        self, landings: Iterable[Landing], followed_by: Mapping[str, Pod]
+    def _ping_pong(
+        self, moves: Iterable[SimulatedMove], replaced_by: Mapping[str, Pod]
     ) -> Iterator[PingPong]:
-        """Moves of pods whose predecessors had moved before, told by the first one's name."""
-        for landing in landings:
-            pod = landing.pod
-            first = structs.replace(pod, name=self._ancestors.get(pod.uid, pod.name))
-            if heir := followed_by.get(pod.uid):
-                self._ancestors[heir.uid] = first.name
-            again = self._trails.moved(first, landing.node, landing.plugin, self._number)
+        """Moves of pods whose predecessors were moved before; the first one's name identifies them."""
+        for move in moves:
+            pod = move.pod
+            first = structs.replace(pod, name=self._first_names.get(pod.uid, pod.name))
+            if replacement := replaced_by.get(pod.uid):
+                self._first_names[replacement.uid] = first.name
+            again = self._move_history.record_move(first, move.node, move.plugin, self._number)
             if again is not None:
                 yield again
 
 
-def heirs(evicted: Iterable[Move], before: Snapshot, after: Snapshot) -> dict[str, Pod]:
-    """The replacement of each evicted pod, by its uid: one that is new, and of the same owner.
+def replacements(evicted: Iterable[Move], before: Snapshot, after: Snapshot) -> dict[str, Pod]:
+    """The replacement of each evicted pod, by its uid: a new pod of the same owner.
 
-    Of several that are alike each goes to the move that was foretold to land there, if any was.
+    Of several equal ones, a move gets the one on the node that the plan predicted, if there is one.
     """
     known = {pod.uid for pod in before.pods}
     new = [pod for pod in after.pods if pod.uid not in known]
     moves = list(evicted)
-    found: dict[str, Pod] = {}
-    for as_foretold in (True, False):
+    by_uid: dict[str, Pod] = {}
+    for as_predicted in (True, False):
         for move in moves:
             alike = (
                 pod
                 for pod in new
-                if pod.owners == move.pod.owners and (not as_foretold or pod.node == move.lands_on)
+                if pod.owners == move.pod.owners and (not as_predicted or pod.node == move.lands_on)
             )
-            heir = None if move.pod.uid in found else next(alike, None)
-            if heir is not None:
-                found[move.pod.uid] = heir
-                new.remove(heir)
-    return found
+            replacement = None if move.pod.uid in by_uid else next(alike, None)
+            if replacement is not None:
+                by_uid[move.pod.uid] = replacement
+                new.remove(replacement)
+    return by_uid
 
 
-def _landing(move: Move, heir: Pod | None) -> Landing:
-    node = "" if heir is None else heir.node or None
-    return Landing(move.pod, move.plugin, move.profile, move.reason, node)
+def _simulated_move(move: Move, replacement: Pod | None) -> SimulatedMove:
+    node = "" if replacement is None else replacement.node or None
+    return SimulatedMove(move.pod, move.plugin, move.profile, move.reason, node)
 
 
-def _came_in(before: Snapshot, after: Snapshot) -> Iterator[Placed]:
-    """Pods that had waited and run now."""
-    for pod in waiting_in(before):
+def _newly_scheduled(before: Snapshot, after: Snapshot) -> Iterator[Placement]:
+    """Pods that were waiting before and have a node now."""
+    for pod in pods_to_schedule(before):
         later = after.pod(pod.namespace, pod.name)
         if later is not None and later.uid == pod.uid and later.node:
-            yield Placed(later, later.node)
+            yield Placement(later, later.node)

@@ -1,6 +1,6 @@
-"""The shop: eight nodes in three zones, some fifty pods, and a policy for them.
+"""The scenario of the demo: eight nodes in three zones, some fifty pods, a policy, and events.
 
-What befalls the shop, one thing after the other; each would sit there for good by itself.
+Each event leaves the cluster in a state that Kubernetes alone would never correct.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from msgspec import Struct
 
-from resettle.cli.demo.cluster import Stage
+from resettle.cli.demo.cluster import DemoCluster
 from resettle.testing.builders import Object, node, spread
 from resettle.testing.controllers.builders import (
     daemon_set,
@@ -18,11 +18,11 @@ from resettle.testing.controllers.builders import (
     disruption_budget,
     stateful_set,
 )
-from resettle.testing.controllers.writes import told_as
+from resettle.testing.controllers.writes import format_time
 
 NODES = {name: f"zone-{name[0]}" for name in "a-1 a-2 a-3 b-1 b-2 b-3 c-1 c-2".split()}
 """The nodes, and the zone of each."""
-LATECOMER = "c-2"
+JOINING_NODE = "c-2"
 BATCH = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
 
 POLICY = """\
@@ -49,17 +49,18 @@ profiles:
 """
 
 
-def machine(name: str) -> Object:
-    """One node."""
+def node_object(name: str) -> Object:
+    """The Node of this name, in its zone."""
     return node(name, cpu="4", memory="16Gi", zone=NODES[name]).node
 
 
 def objects() -> Iterator[Object]:
-    """Everything that is there when the story begins."""
-    yield from (machine(name) for name in NODES if name != LATECOMER)
+    """All objects that exist at the start."""
+    yield from (node_object(name) for name in NODES if name != JOINING_NODE)
     for namespace, workloads in _WORKLOADS.items():
         yield from (
-            {**it, "metadata": {**it["metadata"], "namespace": namespace}} for it in workloads
+            {**workload, "metadata": {**workload["metadata"], "namespace": namespace}}
+            for workload in workloads
         )
 
 
@@ -108,92 +109,92 @@ _WORKLOADS = {
 }
 
 
-class Act(Struct, frozen=True, kw_only=True):
-    """Something that happens."""
+class DemoEvent(Struct, frozen=True, kw_only=True):
+    """An external event, such as a new node."""
 
     title: str
-    says: str
-    happens: Callable[[Stage], Iterable[str]]
-    """What comes back is what else there is to say about it."""
-    meddled: bool = False
-    """Whether somebody deletes a pod by hand between a plan and its evictions."""
+    description: str
+    apply: Callable[[DemoCluster], Iterable[str]]
+    """Changes the cluster; returns further sentences about it."""
+    deletes_a_pod: bool = False
+    """Whether a pod is deleted by hand between the plan and its evictions."""
 
 
-def a_node_joins(stage: Stage) -> Iterable[str]:
-    """An empty node, and a quarter of an hour in which nothing comes to it by itself."""
-    stage.store.put(machine(LATECOMER))
-    stage.life.pass_time(timedelta(minutes=15))
+def add_node(cluster: DemoCluster) -> Iterable[str]:
+    """Adds an empty node, and lets 15 minutes pass in which no pod moves to it."""
+    cluster.store.put(node_object(JOINING_NODE))
+    cluster.controllers.pass_time(timedelta(minutes=15))
     return ()
 
 
-def a_zone_returns(stage: Stage) -> Iterable[str]:
-    """All nodes of a zone gone, their pods placed elsewhere, and the nodes back again, empty."""
+def restart_zone(cluster: DemoCluster) -> Iterable[str]:
+    """Removes all nodes of a zone for an hour, and adds them again, empty."""
     out = [name for name, zone in NODES.items() if zone == "zone-b"]
     for name in out:
-        stage.store.delete("Node", name)
-    stage.life.pass_time(timedelta(hours=1))
-    waited = [*_waiting(stage)]
+        cluster.store.delete("Node", name)
+    cluster.controllers.pass_time(timedelta(hours=1))
+    waited = [*_waiting(cluster)]
     for name in out:
-        stage.store.put(machine(name))
-    stage.life.pass_time(timedelta(minutes=15))
+        cluster.store.put(node_object(name))
+    cluster.controllers.pass_time(timedelta(minutes=15))
     return waited
 
 
-def a_taint_appears(stage: Stage) -> Iterable[str]:
-    """A node meant for batch work from now on, long enough for the policy to believe it."""
-    taint = {**BATCH, "timeAdded": told_as(stage.clock())}
-    stage.store.merge("Node", "a-2", {"spec": {"taints": [taint]}})
-    stage.life.pass_time(timedelta(minutes=15))
+def taint_node(cluster: DemoCluster) -> Iterable[str]:
+    """Taints a node, and lets 15 minutes pass so that the taint is older than `minPodAge`."""
+    taint = {**BATCH, "timeAdded": format_time(cluster.clock())}
+    cluster.store.merge("Node", "a-2", {"spec": {"taints": [taint]}})
+    cluster.controllers.pass_time(timedelta(minutes=15))
     return ()
 
 
-def a_node_runs_hot(stage: Stage) -> Iterable[str]:
-    """A new version of a workload comes out while only one node takes pods."""
+def overload_node(cluster: DemoCluster) -> Iterable[str]:
+    """Rolls out a new version of a workload while all other nodes are cordoned."""
     others = [name for name in NODES if name != "b-2"]
     for name in others:
-        stage.store.merge("Node", name, {"spec": {"unschedulable": True}})
+        cluster.store.merge("Node", name, {"spec": {"unschedulable": True}})
     release = {"metadata": {"labels": {"release": "2"}}}
-    stage.store.merge("Deployment", "comments", {"spec": {"template": release}}, "blog")
-    stage.life.pass_time(timedelta(minutes=15))
+    cluster.store.merge("Deployment", "comments", {"spec": {"template": release}}, "blog")
+    cluster.controllers.pass_time(timedelta(minutes=15))
     for name in others:
-        stage.store.merge("Node", name, {"spec": {"unschedulable": None}})
-    stage.life.settle()
+        cluster.store.merge("Node", name, {"spec": {"unschedulable": None}})
+    cluster.controllers.settle()
     return ()
 
 
-def _waiting(stage: Stage) -> Iterator[str]:
-    """A sentence for each pod that finds no node, with the scheduler's own words."""
-    for pod in stage.store.list("Pod"):
-        for told in pod["status"].get("conditions") or ():
-            if (told["type"], told["status"]) == ("PodScheduled", "False"):
+def _waiting(cluster: DemoCluster) -> Iterator[str]:
+    """A sentence for each pod without a node, with the scheduler's message."""
+    for pod in cluster.store.list("Pod"):
+        for condition in pod["status"].get("conditions") or ():
+            if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
                 meta = pod["metadata"]
-                yield f"{meta['namespace']}/{meta['name']} waited: {told['message']}"
+                yield f"{meta['namespace']}/{meta['name']} waited: {condition['message']}"
 
 
-ACTS = (
-    Act(
+EVENTS = (
+    DemoEvent(
         title="A node joins",
-        says="c-2 is new in zone-c. Its DaemonSet pod came at once; nothing else will come by "
-        "itself, for a pod is placed once and then left where it is.",
-        happens=a_node_joins,
+        description="c-2 is new in zone-c. Its DaemonSet pod was created at once; no other pod "
+        "moves there, because a running pod is never rescheduled.",
+        apply=add_node,
     ),
-    Act(
+    DemoEvent(
         title="A zone comes back",
-        says="zone-b was out for an hour. Its pods found room in the other two, and there they "
-        "still are, though the nodes are back.",
-        happens=a_zone_returns,
+        description="zone-b was out for an hour. Its pods were rescheduled to the other two zones, "
+        "and they stay there, although the nodes are back.",
+        apply=restart_zone,
     ),
-    Act(
+    DemoEvent(
         title="A node runs hot",
-        says="blog/comments got a new release while all nodes but b-2 were cordoned for an "
-        "upgrade. The upgrade is over, and b-2 carries all of it.",
-        happens=a_node_runs_hot,
+        description="blog/comments got a new release while all nodes but b-2 were cordoned for an "
+        "upgrade. The upgrade is over, and b-2 runs all of its pods.",
+        apply=overload_node,
     ),
-    Act(
+    DemoEvent(
         title="A taint appears",
-        says="a-2 is now dedicated=batch. The taint keeps new pods away; those that run there "
-        "stay until somebody asks them to leave.",
-        happens=a_taint_appears,
-        meddled=True,
+        description="a-2 is now dedicated=batch. The taint keeps new pods away; those that run "
+        "there stay until they are evicted.",
+        apply=taint_node,
+        deletes_a_pod=True,
     ),
 )

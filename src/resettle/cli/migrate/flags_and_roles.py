@@ -1,7 +1,4 @@
-"""The flags that the peer is started with: which stay, which mean nothing, which must change.
-
-Whether the roles that the peer has are enough for resettle in its place.
-"""
+"""The flags and roles that upstream runs with: what stays, what has no effect, what must change."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from yaml import Node
 
 from resettle.cli.commands.run import add_flags, run_settings
 from resettle.cli.flags.upstream import IGNORED_FLAGS
-from resettle.cli.migrate.inventory import MigrationFinding, SourceText, FindingKind
+from resettle.cli.migrate.inventory import FindingKind, MigrationFinding, SourceText
 from resettle.cli.parser import Parser, is_flag
 from resettle.errors import InputError
 from resettle.framework.descheduler import build_descheduler
@@ -21,7 +18,7 @@ from resettle.policy.document import Policy
 from resettle.rbac.permissions import ApiPermission, required_permissions
 from resettle.runtime import RunSettings
 
-Word = tuple[str, Node]
+Argument = tuple[str, Node]
 _IDLE = {flag.name: flag.reason for flag in IGNORED_FLAGS}
 _EVICTOR = "it is an argument of DefaultEvictor now"
 OLD_FLAGS = {
@@ -29,49 +26,53 @@ OLD_FLAGS = {
     "--max-pods-to-evict-per-node": "it is `maxNoOfPodsToEvictPerNode` of the policy now",
     "--node-selector": "it is `nodeSelector` of the policy now",
     "--priority-threshold": f"{_EVICTOR}: `priorityThreshold`",
-    "--logtostderr": "the log is on stderr anyhow",
-    "--stderrthreshold": "the log is on stderr anyhow",
-    "--alsologtostderr": "the log is on stderr anyhow",
+    "--logtostderr": "the log always goes to stderr",
+    "--stderrthreshold": "the log always goes to stderr",
+    "--alsologtostderr": "the log always goes to stderr",
     "--address": "it is --bind-address now",
 }
-"""Flags that releases of the peer once had, and what became of them."""
+"""Flags of earlier upstream releases, and what replaced them."""
 
 
-class _Asked(Parser):
-    """A parser that tells what is wrong rather than ending the program."""
+class _RaisingParser(Parser):
+    """A parser that raises `InputError` instead of ending the program."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises what is wrong."""
+        """Raises `InputError` with the message."""
         raise InputError(message)
 
 
-def assess_flags(words: Sequence[Word], sheet: SourceText) -> tuple[list[MigrationFinding], RunSettings | None]:
-    """What there is to say of a command line, and the settings it makes if it makes any."""
-    parser = _Asked(prog="run", add_help=False)
+def assess_flags(
+    words: Sequence[Argument], source: SourceText
+) -> tuple[list[MigrationFinding], RunSettings | None]:
+    """The findings about a command line, and the settings it gives, if it is valid."""
+    parser = _RaisingParser(prog="run", add_help=False)
     add_flags(parser)
     findings: list[MigrationFinding] = []
     kept: list[str] = []
     understood: list[str] = []
     for flag, shown, node in _flags(words, parser):
         if flag is None:
-            findings.append(_unknown(shown, node, sheet, parser))
+            findings.append(_unknown(shown, node, source, parser))
         elif flag in _IDLE:
-            findings.append(sheet.finding(FindingKind.IDLE, flag, _IDLE[flag], at=node))
+            findings.append(source.finding(FindingKind.IDLE, flag, _IDLE[flag], at=node))
         else:
             kept.append(shown)
         if flag is not None:
             understood.append(shown)
     at = words[0][1] if words else None
     if kept:
-        findings.append(sheet.finding(FindingKind.STAYS, " ".join(kept), "the same flags here", at=at))
+        findings.append(
+            source.finding(FindingKind.STAYS, " ".join(kept), "the same flags here", at=at)
+        )
     try:
         return findings, run_settings(parser.parse_args(understood))
     except InputError as error:
-        findings.append(sheet.finding(FindingKind.CHANGE, "flags", str(error), at=at))
+        findings.append(source.finding(FindingKind.CHANGE, "flags", str(error), at=at))
         return findings, None
 
 
-def _flags(words: Sequence[Word], parser: Parser) -> Iterator[tuple[str | None, str, Node]]:
+def _flags(words: Sequence[Argument], parser: Parser) -> Iterator[tuple[str | None, str, Node]]:
     """Each flag with its value: its name here or None, as it was written, and where."""
     left = list(reversed(words))
     while left:
@@ -86,15 +87,18 @@ def _flags(words: Sequence[Word], parser: Parser) -> Iterator[tuple[str | None, 
         yield action.option_strings[-1], shown, node
 
 
-def _unknown(word: str, node: Node, sheet: SourceText, parser: Parser) -> MigrationFinding:
+def _unknown(word: str, node: Node, source: SourceText, parser: Parser) -> MigrationFinding:
     name = word.partition("=")[0]
     if not is_flag(word):
-        says, fix = f"`{word}` stands alone", "a switch takes its answer with `=`: --dry-run=false"
+        says, fix = (
+            f"`{word}` is not a flag",
+            "write the value of a switch with `=`: --dry-run=false",
+        )
     elif old := OLD_FLAGS.get("--" + name.lstrip("-").replace("_", "-")):
-        says, fix = "descheduler had this flag once", f"remove it; {old}"
+        says, fix = "an earlier descheduler had this flag", f"remove it; {old}"
     else:
-        says, fix = "there is no such flag, in descheduler either", parser.suggestion(word)
-    return sheet.finding(FindingKind.CHANGE, name, says, fix, at=node)
+        says, fix = "neither resettle nor descheduler has this flag", parser.suggestion(word)
+    return source.finding(FindingKind.CHANGE, name, says, fix, at=node)
 
 
 _READ = ["get", "watch", "list"]
@@ -116,7 +120,7 @@ UPSTREAM_RULES: tuple[dict[str, Any], ...] = (
     {"apiGroups": ["metrics.k8s.io"], "resources": ["nodes", "pods"], "verbs": ["get", "list"]},
     {"apiGroups": [""], "resources": ["secrets"], "verbs": _READ},
 )
-"""What the manifests and the chart of the peer grant; the lease is granted under its own name."""
+"""What upstream's manifests and chart grant; access to the lease is granted by name."""
 
 
 def missing_permissions(
@@ -125,7 +129,7 @@ def missing_permissions(
     settings: RunSettings | None,
     rules: Sequence[Mapping[str, Any]],
 ) -> list[ApiPermission]:
-    """The rights that running this takes and that no rule grants."""
+    """The permissions that this policy needs and that no rule grants."""
     kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
     rights = required_permissions(
         build_descheduler(policy, plugins),
@@ -137,7 +141,7 @@ def missing_permissions(
 
 
 def is_granted(right: ApiPermission, rules: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether any rule grants a right."""
+    """Whether any rule grants the permission."""
     return any(
         _covers(rule, "apiGroups", right.group)
         and _covers(rule, "resources", right.resource)

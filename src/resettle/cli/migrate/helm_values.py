@@ -1,4 +1,4 @@
-"""Values of the peer's Helm chart: what it makes of them, and what that comes to here."""
+"""Values of upstream's Helm chart: the flags and the policy they give, and mistakes in them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from collections.abc import Iterator
 
 from yaml import MappingNode, Node, ScalarNode
 
-from resettle.cli.migrate.inventory import Finding, Sort, Values, WrittenPolicy, pairs
+from resettle.cli.migrate.inventory import (
+    FindingKind,
+    HelmValues,
+    MigrationFinding,
+    PolicyInput,
+    pairs,
+)
 from resettle.policy.document import KIND, V1ALPHA1, V1ALPHA2
 from resettle.policy.problems import did_you_mean
 from resettle.policy.yaml.parse import as_node
-from resettle.policy.yaml.source import child, meaning
+from resettle.policy.yaml.source import child, scalar_value
 from resettle.policy.yaml.typed_walk import is_null, plain_value
 
 POLICY, VERSION, OPTIONS = "deschedulerPolicy", "deschedulerPolicyAPIVersion", "cmdOptions"
@@ -24,7 +30,7 @@ LEASE_FLAGS = {
     "resourceLock": "leader-elect-resource-lock",
     "resourceName": "leader-elect-resource-name",
     "resourceNamespace": "leader-elect-resource-namespace",
-    "resourceNamescape": "leader-elect-resource-namespace",  # a slip of the chart that it honours
+    "resourceNamescape": "leader-elect-resource-namespace",  # a misspelling that the chart accepts
 }
 FOR_CRON_JOBS = frozenset(
     "schedule suspend timeZone cronJobApiVersion startingDeadlineSeconds "
@@ -49,14 +55,14 @@ _NOT_OF_THE_CHART = frozenset(("global", "enabled", "USER-SUPPLIED VALUES", "COM
 _OLDER_CHART = re.compile(r"v?0\.(1?\d|2\d)\.")
 
 
-def kind_of(values: Values) -> str:
-    """What the chart makes of them."""
+def kind_of(values: HelmValues) -> str:
+    """The kind of workload that the chart creates from the values."""
     node = child(values.root, "kind")
     return str(node.value) if isinstance(node, ScalarNode) else CRON_JOB
 
 
-def words_of(values: Values) -> list[tuple[str, Node]]:
-    """The flags that the chart starts the peer with, in its order."""
+def words_of(values: HelmValues) -> list[tuple[str, Node]]:
+    """The flags that the chart passes to descheduler, in its order."""
     words: list[tuple[str, Node]] = [("--policy-config-file=/policy-dir/policy.yaml", values.root)]
     if kind_of(values) == DEPLOYMENT:
         interval = child(values.root, "deschedulingInterval") or as_node("5m")
@@ -74,8 +80,8 @@ def words_of(values: Values) -> list[tuple[str, Node]]:
     return words
 
 
-def policy_of(values: Values) -> WrittenPolicy | None:
-    """The policy as the values mean it; None if they leave that to the chart."""
+def policy_of(values: HelmValues) -> PolicyInput | None:
+    """The policy in the values; None if the chart's default policy is used."""
     written = child(values.root, POLICY)
     if not isinstance(written, MappingNode) or not written.value:
         return None
@@ -87,50 +93,50 @@ def policy_of(values: Values) -> WrittenPolicy | None:
     root = MappingNode(
         written.tag, [*header, *own], written.start_mark, written.end_mark, written.flow_style
     )
-    return WrittenPolicy(f"{POLICY} of {values.title}", values.sheet, root)
+    return PolicyInput(f"{POLICY} of {values.title}", values.source, root)
 
 
-def judged(values: Values) -> Iterator[Finding]:
-    """What there is to say of the values, apart from the policy and the flags in them."""
+def assess_values(values: HelmValues) -> Iterator[MigrationFinding]:
+    """The findings about the values, apart from the policy and the flags in them."""
     yield from _unknown_keys(values)
     yield from _keys_of_the_other_kind(values)
     yield from _policy_left_out(values)
     yield from _old_strategies(values)
 
 
-def _unknown_keys(values: Values) -> Iterator[Finding]:
+def _unknown_keys(values: HelmValues) -> Iterator[MigrationFinding]:
     for parent, known in (("", KNOWN), ("leaderElection", LEASE_FLAGS.keys())):
         node = child(values.root, parent) if parent else values.root
         for key, value in pairs(node):
             if key not in known and not (not parent and key in _NOT_OF_THE_CHART):
                 about = f"{parent}.{key}" if parent else key
-                says = "the chart has no such value, and says nothing"
-                yield values.sheet.finding(
-                    Sort.MISTAKE, about, says, did_you_mean(key, known), at=value
+                says = "the chart has no such value and ignores it silently"
+                yield values.source.finding(
+                    FindingKind.MISTAKE, about, says, did_you_mean(key, known), at=value
                 )
 
 
-def _keys_of_the_other_kind(values: Values) -> Iterator[Finding]:
+def _keys_of_the_other_kind(values: HelmValues) -> Iterator[MigrationFinding]:
     kind = kind_of(values)
     other = FOR_CRON_JOBS if kind == DEPLOYMENT else FOR_DEPLOYMENTS
     for key, node in pairs(values.root):
         if key in other and plain_value(node) not in (None, "", {}, []):
-            unsaid = "" if child(values.root, "kind") else ", which the chart makes by default"
-            says = f"without effect for a {kind}{unsaid}"
-            yield values.sheet.finding(Sort.IDLE, key, says, at=node)
+            default = "" if child(values.root, "kind") else ", the default of the chart"
+            says = f"without effect for a {kind}{default}"
+            yield values.source.finding(FindingKind.IDLE, key, says, at=node)
 
 
-def _policy_left_out(values: Values) -> Iterator[Finding]:
+def _policy_left_out(values: HelmValues) -> Iterator[MigrationFinding]:
     if policy_of(values) is None:
-        yield values.sheet.finding(
-            Sort.STAYS,
+        yield values.source.finding(
+            FindingKind.STAYS,
             POLICY,
-            "left to the chart, whose own policy runs",
+            "not set, so the default policy of the chart is used",
             "to see it: `helm template …` with these values, then `resettle migrate` on that",
         )
 
 
-def _old_strategies(values: Values) -> Iterator[Finding]:
+def _old_strategies(values: HelmValues) -> Iterator[MigrationFinding]:
     """Strategies under a newer apiVersion: the chart merges its own profiles in, and those run."""
     written = child(values.root, POLICY)
     named = child(values.root, VERSION)
@@ -139,11 +145,11 @@ def _old_strategies(values: Values) -> Iterator[Finding]:
     if named is None and _OLDER_CHART.match(values.chart):
         return
     since = "" if named is not None else "charts from v0.30 on write " + f"`{V1ALPHA2}`, so "
-    yield values.sheet.finding(
-        Sort.MISTAKE,
+    yield values.source.finding(
+        FindingKind.MISTAKE,
         f"{POLICY}.strategies",
-        f"{since}descheduler takes no notice of them and runs the chart's own profile instead",
-        f"write `{VERSION}: {V1ALPHA1}`, which still works here, or `--write` the policy anew",
+        f"{since}descheduler ignores them and runs the default profile of the chart",
+        f"write `{VERSION}: {V1ALPHA1}`, which still works here, or upgrade it with `--write`",
         at=child(written, "strategies"),
     )
 
@@ -154,7 +160,7 @@ def _is_old(policy: Node) -> bool:
 
 def meaning_of(node: Node) -> object:
     """The value of a scalar."""
-    return meaning(node) if isinstance(node, ScalarNode) else None
+    return scalar_value(node) if isinstance(node, ScalarNode) else None
 
 
 def _text(node: Node | None) -> str:

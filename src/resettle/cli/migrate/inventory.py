@@ -1,12 +1,10 @@
-"""What stands in the files: policies, commands that start the peer, Helm values, roles.
+"""Finds in files what upstream runs with: policies, commands, Helm values and roles.
 
-Whatever wraps them is taken off: lists of `kubectl get`, ConfigMaps, Flux's HelmRelease, Argo CD's
-Application, the HelmChart of k3s, values of a chart that has the peer's chart as a part.
+They are unwrapped from lists of `kubectl get`, ConfigMaps, Flux's HelmRelease, Argo CD's
+Application, the HelmChart of k3s, and values of a chart that has upstream's as a subchart.
 
-A text to read, and where its lines stand in the file it came from.
-
-A manifest may hold another document as a text. A literal block keeps its places: it begins on the
-line below its `|`, and its lines are indented alike. Any other text has places of its own.
+A manifest may hold another document as text. Problems in a literal block (`|`) are reported at
+their line and column in the file; problems in any other text at their place in that text.
 """
 
 from __future__ import annotations
@@ -29,36 +27,38 @@ from resettle.policy.yaml.typed_walk import plain_value
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """A text, the file to name in messages, and how far its lines are moved there."""
+class SourceText:
+    """A YAML text, its file, and the lines and columns before it in that file."""
 
     file: str
     text: str
     lines_above: int = 0
     columns_before: int = 0
 
-    def within(self, node: ScalarNode, key: str) -> Sheet:
-        """The sheet that the text under a key of this one is."""
+    def nested_text(self, node: ScalarNode, key: str) -> SourceText:
+        """The text under a key of this text."""
         text = str(node.value)
         if node.style != "|" or node.start_mark is None:
-            return Sheet(f"{self.file} ({key})", text)
+            return SourceText(f"{self.file} ({key})", text)
         first = node.start_mark.line + 1
-        indented = next((it for it in self.text.split("\n")[first:] if it.strip()), "")
+        indented = next((line for line in self.text.split("\n")[first:] if line.strip()), "")
         indentation = len(indented) - len(indented.lstrip(" "))
-        return Sheet(self.file, text, self.lines_above + first, self.columns_before + indentation)
+        return SourceText(
+            self.file, text, self.lines_above + first, self.columns_before + indentation
+        )
 
     def documents(self) -> list[Node]:
-        """The trees of the text; raises `InputError` if it is no YAML."""
+        """The YAML documents of the text; raises `InputError` if it is not YAML."""
         try:
-            found = read_documents(self.text, self.file)
+            roots = read_documents(self.text, self.file)
         except UnreadableError as error:
             hint = ""
             if "{{" in self.text:
                 hint = "\n    this looks like a template; render it first: `helm template …`"
-            raise InputError(f"{self.placed(error.problem)}{hint}") from None
-        return [root for root in found if not is_blank(root)]
+            raise InputError(f"{self.locate_in_file(error.problem)}{hint}") from None
+        return [root for root in roots if not is_blank(root)]
 
-    def placed(self, located: Located) -> Located:
+    def locate_in_file(self, located: Located) -> Located:
         """A problem of the text, with its place in the file."""
         return structs.replace(
             located,
@@ -67,29 +67,29 @@ class Sheet:
             column=located.column + self.columns_before,
         )
 
-    def problem(self, located: Located, sort: Sort) -> Finding:
+    def finding_of_problem(self, located: Located, kind: FindingKind) -> MigrationFinding:
         """A problem of the text as a finding."""
-        it = self.placed(located)
-        return Finding(
-            sort=sort,
-            file=it.file,
-            line=it.line,
-            column=it.column,
-            about=it.path,
-            says=it.what,
-            fix=it.fix,
+        problem = self.locate_in_file(located)
+        return MigrationFinding(
+            kind=kind,
+            file=problem.file,
+            line=problem.line,
+            column=problem.column,
+            about=problem.path,
+            says=problem.what,
+            fix=problem.fix,
         )
 
     def finding(
-        self, sort: Sort, about: str, says: str, fix: str = "", *, at: Node | None = None
-    ) -> Finding:
-        """Something to say about a node of the text, or about the text as a whole."""
+        self, kind: FindingKind, about: str, says: str, fix: str = "", *, at: Node | None = None
+    ) -> MigrationFinding:
+        """A finding about a node of the text, or about the whole text."""
         place = place_of(at) if at is not None else None
         line, column = place or (0, 0)
         if place is not None:
             line, column = line + self.lines_above, column + self.columns_before
-        return Finding(
-            sort=sort, file=self.file, line=line, column=column, about=about, says=says, fix=fix
+        return MigrationFinding(
+            kind=kind, file=self.file, line=line, column=column, about=about, says=says, fix=fix
         )
 
 
@@ -115,37 +115,42 @@ _CHART_VERSIONS: tuple[KeyPath, ...] = (
     ("spec", "source", "targetRevision"),
     ("spec", "version"),
 )
-_SIGNS = ("deschedulerPolicy", "deschedulerPolicyAPIVersion", "cmdOptions", "deschedulingInterval")
-"""Keys by which values of the peer's chart are known."""
+_CHART_KEYS = (
+    "deschedulerPolicy",
+    "deschedulerPolicyAPIVersion",
+    "cmdOptions",
+    "deschedulingInterval",
+)
+"""Keys that only values of the upstream chart have."""
 _PROGRAM = "descheduler"
 _POLICY_FLAG = "policy-config-file"
 
 
-class WrittenPolicy(NamedTuple):
-    """A policy, and what it is called."""
+class PolicyInput(NamedTuple):
+    """A policy, and a title for it in the report."""
 
     title: str
-    sheet: Sheet
+    source: SourceText
     root: Node
-    more: Node | None = None
-    """A second document in the same text, which the peer does not look at."""
+    second_document: Node | None = None
+    """A second document in the same text, which upstream ignores."""
 
 
-class Command(NamedTuple):
-    """A container that runs the peer."""
+class DeschedulerCommand(NamedTuple):
+    """A container that runs descheduler."""
 
     title: str
-    sheet: Sheet
+    source: SourceText
     image: ScalarNode | None
     program: Node | None
-    words: list[Node]
+    arguments: list[Node]
 
 
-class Values(NamedTuple):
-    """Values for the peer's chart."""
+class HelmValues(NamedTuple):
+    """Values for the upstream chart."""
 
     title: str
-    sheet: Sheet
+    source: SourceText
     root: MappingNode
     chart: str = ""
     """The version of the chart, where it is named."""
@@ -153,86 +158,90 @@ class Values(NamedTuple):
 
 @dataclass
 class Inventory:
-    """All that was found, in the order in which it was met."""
+    """Everything found in the files, in order."""
 
-    policies: list[WrittenPolicy] = field(default_factory=list)
-    commands: list[Command] = field(default_factory=list)
-    values: list[Values] = field(default_factory=list)
+    policies: list[PolicyInput] = field(default_factory=list)
+    commands: list[DeschedulerCommand] = field(default_factory=list)
+    values: list[HelmValues] = field(default_factory=list)
     rules: list[dict[str, Any]] = field(default_factory=list)
-    """Rules of roles, as they are written."""
-    aside: Counter[str] = field(default_factory=Counter)
-    """Kinds that say nothing about a migration."""
+    """Rules of the Roles and ClusterRoles."""
+    ignored_kinds: Counter[str] = field(default_factory=Counter)
+    """Objects that do not matter for the migration, counted by kind."""
 
     @property
-    def empty(self) -> bool:
-        """Whether nothing of the peer was found."""
+    def is_empty(self) -> bool:
+        """Whether nothing of descheduler was found."""
         return not (self.policies or self.commands or self.values)
 
     def read(self, text: str, file: str) -> None:
-        """Takes in a file; raises `InputError` if it cannot be read."""
-        sheet = Sheet(file, text)
-        for root in sheet.documents():
-            self._take(root, sheet)
+        """Adds the contents of a file; raises `InputError` if it cannot be read."""
+        text_source = SourceText(file, text)
+        for root in text_source.documents():
+            self._add(root, text_source)
 
-    def _take(self, root: Node, sheet: Sheet) -> None:
+    def _add(self, root: Node, text_source: SourceText) -> None:
         if not isinstance(root, MappingNode):
-            raise InputError(f"{sheet.file} holds no policy, no manifest and no Helm values")
+            raise InputError(f"{text_source.file} is not a policy, a manifest or Helm values")
         kind, version = _word(child(root, "kind")), _word(child(root, "apiVersion"))
         if kind.endswith("List"):
             for item in items(child(root, "items")):
-                self._take(item, sheet)
+                self._add(item, text_source)
         elif kind == KIND or (not version and _has(root, "profiles", "strategies")):
-            self.policies.append(WrittenPolicy("policy", sheet, root))
+            self.policies.append(PolicyInput("policy", text_source, root))
         elif not version and (values := _values_in(root)):
-            self.values.append(Values("Helm values", sheet, values))
+            self.values.append(HelmValues("Helm values", text_source, values))
         elif kind == "ConfigMap":
-            self._take_config_map(root, sheet)
+            self._add_config_map(root, text_source)
         elif kind in _POD_SPECS:
-            self._take_workload(root, kind, sheet)
+            self._add_workload(root, kind, text_source)
         elif kind in _RELEASES:
-            self._take_release(root, kind, sheet)
+            self._add_release(root, kind, text_source)
         elif kind in ("ClusterRole", "Role"):
             self.rules += [plain_value(rule) for rule in items(child(root, "rules"))]
         else:
-            self.aside[kind or "something without a kind"] += 1
+            self.ignored_kinds[kind or "something without a kind"] += 1
 
-    def _take_config_map(self, root: MappingNode, sheet: Sheet) -> None:
-        found = [
+    def _add_config_map(self, root: MappingNode, text_source: SourceText) -> None:
+        policies = [
             (key, value)
             for key, value in pairs(child(root, "data"))
             if isinstance(value, ScalarNode) and KIND in value.value
         ]
-        for key, value in found:
+        for key, value in policies:
             title = f"{key} of ConfigMap {_name(root)}"
-            inner = sheet.within(value, key)
+            inner = text_source.nested_text(value, key)
             first, *more = inner.documents()
-            self.policies.append(WrittenPolicy(title, inner, first, next(iter(more), None)))
-        self.aside["ConfigMap"] += not found
+            self.policies.append(PolicyInput(title, inner, first, next(iter(more), None)))
+        self.ignored_kinds["ConfigMap"] += not policies
 
-    def _take_workload(self, root: MappingNode, kind: str, sheet: Sheet) -> None:
-        spec = Source(sheet.file, root).find(_POD_SPECS[kind])
+    def _add_workload(self, root: MappingNode, kind: str, text_source: SourceText) -> None:
+        spec = Source(text_source.file, root).find(_POD_SPECS[kind])
         title = f"{kind} {_name(root)}"
         containers = items(child(spec, "containers") if spec else None)
-        found = [command for it in containers if (command := _command(it, title, sheet))]
-        self.commands += found
-        self.aside[kind] += not found
+        commands = [
+            command
+            for container in containers
+            if (command := _command(container, title, text_source))
+        ]
+        self.commands += commands
+        self.ignored_kinds[kind] += not commands
 
-    def _take_release(self, root: MappingNode, kind: str, sheet: Sheet) -> None:
-        source, title = Source(sheet.file, root), f"{kind} {_name(root)}"
+    def _add_release(self, root: MappingNode, kind: str, text_source: SourceText) -> None:
+        source, title = Source(text_source.file, root), f"{kind} {_name(root)}"
         chart = next(filter(None, (_word(source.find(path)) for path in _CHART_VERSIONS)), "")
         for path in _RELEASES[kind]:
-            node, inner = source.find(path), sheet
+            node, inner = source.find(path), text_source
             if isinstance(node, ScalarNode) and node.value.strip():
-                inner = sheet.within(node, str(path[-1]))
+                inner = text_source.nested_text(node, str(path[-1]))
                 node = next(iter(inner.documents()), None)
             if isinstance(node, MappingNode) and (values := _values_in(node)):
-                self.values.append(Values(title, inner, values, chart))
+                self.values.append(HelmValues(title, inner, values, chart))
                 return
-        self.aside[kind] += 1
+        self.ignored_kinds[kind] += 1
 
 
-def _command(container: Node, title: str, sheet: Sheet) -> Command | None:
-    """The container, if it runs the peer."""
+def _command(container: Node, title: str, text_source: SourceText) -> DeschedulerCommand | None:
+    """The container's command, if it runs descheduler."""
     image = child(container, "image")
     command, args = (list(items(child(container, key))) for key in ("command", "args"))
     program = command[0] if command else None
@@ -240,16 +249,18 @@ def _command(container: Node, title: str, sheet: Sheet) -> Command | None:
     if not (
         _PROGRAM in _word(image).rpartition("/")[2]
         or (program is not None and _word(program).endswith(_PROGRAM))
-        or any(_POLICY_FLAG in _word(it) for it in words)
+        or any(_POLICY_FLAG in _word(argument) for argument in words)
     ):
         return None
-    return Command(title, sheet, image if isinstance(image, ScalarNode) else None, program, words)
+    return DeschedulerCommand(
+        title, text_source, image if isinstance(image, ScalarNode) else None, program, words
+    )
 
 
 def _values_in(root: MappingNode) -> MappingNode | None:
-    """Values of the peer's chart: these, or those of a part of a larger chart."""
+    """Values of the upstream chart: these, or those of a subchart."""
     parts = (value for _, value in pairs(root) if isinstance(value, MappingNode))
-    return next((it for it in (root, *parts) if _has(it, *_SIGNS)), None)
+    return next((values for values in (root, *parts) if _has(values, *_CHART_KEYS)), None)
 
 
 def _has(node: Node, *keys: str) -> bool:
@@ -257,13 +268,13 @@ def _has(node: Node, *keys: str) -> bool:
 
 
 def items(node: Node | None) -> Iterator[Node]:
-    """The items of a list; none if it is none."""
+    """The items of a list; empty for any other node."""
     if isinstance(node, SequenceNode):
         yield from node.value
 
 
 def pairs(node: Node | None) -> Iterator[tuple[str, Node]]:
-    """Keys and values of a mapping; none if it is none."""
+    """Keys and values of a mapping; empty for any other node."""
     if isinstance(node, MappingNode):
         yield from ((entry.name, entry.value) for entry in entries(node))
 
@@ -273,34 +284,34 @@ def _word(node: Node | None) -> str:
 
 
 def _name(root: MappingNode) -> str:
-    found = (_word(Source("", root).find(("metadata", key))) for key in ("namespace", "name"))
-    return "/".join(filter(None, found)) or "without a name"
+    parts = (_word(Source("", root).find(("metadata", key))) for key in ("namespace", "name"))
+    return "/".join(filter(None, parts)) or "without a name"
 
 
-class Sort(StrEnum):
-    """What kind of thing it is, in the order in which they are told."""
+class FindingKind(StrEnum):
+    """The kinds of findings, in the order of the report."""
 
     SWAP = "swap"
-    """The one line that makes it resettle."""
+    """The image to replace."""
     CHANGE = "change"
-    """Has to be written otherwise, or resettle cannot start or would not do the same."""
+    """Must be changed, or resettle cannot start or would act differently."""
     MISTAKE = "mistake"
-    """Does not do what it seems to, and the peer keeps quiet about it."""
+    """Does not do what it seems to, and upstream does not report it."""
     IDLE = "idle"
-    """Means nothing here, and may stay."""
+    """Has no effect in resettle, and may stay."""
     STAYS = "stays"
-    """Means the same here."""
+    """Means the same in resettle."""
     BETTER = "better"
-    """Would be decided otherwise by `apiVersion: resettle/v1`."""
+    """Would be decided differently with `apiVersion: resettle/v1`."""
 
 
-class Finding(Struct, frozen=True, kw_only=True):
-    """One thing to know, where it stands, and what to do about it."""
+class MigrationFinding(Struct, frozen=True, kw_only=True):
+    """One finding, its place in a file, and what to do about it."""
 
-    sort: Sort
+    kind: FindingKind
     file: str
     line: int = 0
-    """Counted from one; 0 where it stands on no line of its own."""
+    """Counted from one; 0 if it concerns no single line."""
     column: int = 0
     about: str = ""
     says: str
@@ -308,10 +319,10 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The place as editors jump to it."""
+        """`file:line:column`, which editors can open."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     @property
     def sentence(self) -> str:
-        """What is so, and what to do."""
+        """What was found, and what to do."""
         return f"{self.says}; {self.fix}" if self.fix else self.says

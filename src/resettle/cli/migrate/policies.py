@@ -1,85 +1,95 @@
-"""The policy itself: what it really says, and what `resettle/v1` would make of it."""
+"""Assesses a policy: mistakes in it, and what `resettle/v1` would decide differently."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from resettle.cli.migrate.inventory import Finding, Sort, WrittenPolicy
+from resettle.cli.migrate.inventory import FindingKind, MigrationFinding, PolicyInput
 from resettle.errors import PolicyError
-from resettle.policy.args import GUARD, STRATEGY_POINTS, KnownPlugins
-from resettle.policy.document import V1ALPHA1, Profile
+from resettle.policy.args import DEFAULT_EVICTOR, STRATEGY_POINTS, KnownPlugins
+from resettle.policy.document import V1ALPHA1, ProfileConfig
 from resettle.policy.load import Reading, read_tree
-from resettle.policy.problems import Located, Report
+from resettle.policy.problems import Located, ProblemCollector
 from resettle.policy.versions.upgrade import differences
 from resettle.policy.yaml.source import Source
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What was found, and the policy as the peer takes it, if it takes it."""
+class AssessedPolicy:
+    """The findings about a policy, and the policy as upstream reads it, if it is valid."""
 
-    policy: WrittenPolicy
-    findings: tuple[Finding, ...]
+    policy: PolicyInput
+    findings: tuple[MigrationFinding, ...]
     reading: Reading | None
     improved: Reading | None
-    """The same, read as `resettle/v1`."""
+    """The policy read as `resettle/v1`."""
 
 
-def judged(policy: WrittenPolicy, plugins: KnownPlugins) -> Judged:
-    """All there is to say of a policy."""
+def assess_policy(policy: PolicyInput, plugins: KnownPlugins) -> AssessedPolicy:
+    """All findings about one policy."""
     strict = _errors(policy, plugins, forgiving=False)
     fatal = _errors(policy, plugins, forgiving=True) if strict else ()
-    hidden = [it for it in strict if it not in fatal]
-    sheet = policy.sheet
+    hidden = [problem for problem in strict if problem not in fatal]
+    source = policy.source
     findings = [
-        *(sheet.problem(it, Sort.CHANGE) for it in fatal),
-        *(sheet.problem(it, Sort.MISTAKE) for it in hidden),
+        *(source.finding_of_problem(problem, FindingKind.CHANGE) for problem in fatal),
+        *(source.finding_of_problem(problem, FindingKind.MISTAKE) for problem in hidden),
         *_second_document(policy),
     ]
     if fatal:
-        return Judged(policy, tuple(findings), None, None)
+        return AssessedPolicy(policy, tuple(findings), None, None)
     reading = _read(policy, plugins, forgiving=True)
-    told = {(it.line, it.column, it.path) for it in hidden}
+    reported = {(problem.line, problem.column, problem.path) for problem in hidden}
     findings += [
-        sheet.problem(it, Sort.IDLE)
-        for it in reading.policy.warnings
-        if (it.line, it.column, it.path) not in told
+        source.finding_of_problem(warning, FindingKind.IDLE)
+        for warning in reading.policy.warnings
+        if (warning.line, warning.column, warning.path) not in reported
     ]
-    findings.append(sheet.finding(Sort.STAYS, policy.title, _in_short(reading), at=policy.root))
-    improved, better = _better(policy, plugins)
-    return Judged(policy, (*findings, *better), reading, improved)
+    findings.append(
+        source.finding(FindingKind.STAYS, policy.title, _in_short(reading), at=policy.root)
+    )
+    improved, better = _differences(policy, plugins)
+    return AssessedPolicy(policy, (*findings, *better), reading, improved)
 
 
-def _second_document(policy: WrittenPolicy) -> Iterator[Finding]:
-    if policy.more is not None:
-        says = "a second document starts here, and descheduler looks at the first alone"
-        yield policy.sheet.finding(
-            Sort.MISTAKE, policy.title, says, "remove one of the two", at=policy.more
+def _second_document(policy: PolicyInput) -> Iterator[MigrationFinding]:
+    if policy.second_document is not None:
+        says = "a second document starts here, and descheduler reads only the first"
+        yield policy.source.finding(
+            FindingKind.MISTAKE,
+            policy.title,
+            says,
+            "remove one of the two",
+            at=policy.second_document,
         )
 
 
-def _better(policy: WrittenPolicy, plugins: KnownPlugins) -> tuple[Reading | None, list[Finding]]:
+def _differences(
+    policy: PolicyInput, plugins: KnownPlugins
+) -> tuple[Reading | None, list[MigrationFinding]]:
     try:
         improved = _read(policy, plugins, forgiving=True, improved=True)
     except PolicyError as error:
-        # What only `resettle/v1` objects to: a plugin listed twice, for one.
-        return None, [policy.sheet.problem(it, Sort.BETTER) for it in error.problems]
+        # Only `resettle/v1` rejects these, for example a plugin that is enabled twice.
+        return None, [
+            policy.source.finding_of_problem(problem, FindingKind.BETTER)
+            for problem in error.problems
+        ]
     return improved, [
-        policy.sheet.finding(Sort.BETTER, one.about, one.says) for one in differences(improved)
+        policy.source.finding(FindingKind.BETTER, difference.about, difference.says)
+        for difference in differences(improved)
     ]
 
 
 def _read(
-    policy: WrittenPolicy, plugins: KnownPlugins, *, forgiving: bool, improved: bool = False
+    policy: PolicyInput, plugins: KnownPlugins, *, forgiving: bool, improved: bool = False
 ) -> Reading:
-    report = Report(Source(policy.sheet.file, policy.root), forgiving=forgiving)
+    report = ProblemCollector(Source(policy.source.file, policy.root), lenient=forgiving)
     return read_tree(report, plugins=plugins, improved=improved)
 
 
-def _errors(
-    policy: WrittenPolicy, plugins: KnownPlugins, *, forgiving: bool
-) -> tuple[Located, ...]:
+def _errors(policy: PolicyInput, plugins: KnownPlugins, *, forgiving: bool) -> tuple[Located, ...]:
     try:
         _read(policy, plugins, forgiving=forgiving)
     except PolicyError as error:
@@ -88,13 +98,18 @@ def _errors(
 
 
 def _in_short(reading: Reading) -> str:
-    """What a policy does, in a line."""
+    """What a policy does, in one line."""
     works = [_profile(profile) for profile in reading.policy.profiles]
     old = ", which descheduler has dropped" if reading.version == V1ALPHA1 else ""
     does = "; ".join(works) if works else "no profile, so it does nothing"
-    return f"{reading.version}{old}, decides here as there: {does}"
+    return f"{reading.version}{old}, decides the same here: {does}"
 
 
-def _profile(profile: Profile) -> str:
-    names = [name for point in STRATEGY_POINTS for name in profile.enabled[point] if name != GUARD]
+def _profile(profile: ProfileConfig) -> str:
+    names = [
+        name
+        for point in STRATEGY_POINTS
+        for name in profile.enabled[point]
+        if name != DEFAULT_EVICTOR
+    ]
     return f"{profile.name or 'a profile without a name'} runs {', '.join(names) or 'nothing'}"

@@ -1,4 +1,4 @@
-"""The answer about a whole cycle, for people and for programs."""
+"""`resettle explain` without a pod or node: the answer about a whole cycle, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from resettle.cli.text.plan import Paint, summary
-from resettle.cli.text.terminal import Row, rows
+from resettle.cli.text.terminal import TextRow, format_rows
 from resettle.explain.cycle import CycleAnswer, PluginAnswer
 from resettle.framework.codes import REASONS
 from resettle.framework.plan import PluginRun
-from resettle.text import counted
+from resettle.text import format_count
 
 # -- for people -----------------------------------------------------------------------------------
 
 
 def cycle_text(answer: CycleAnswer, paint: Paint, columns: int) -> str:
-    """What would happen, what each plugin did, and how far the limits are used."""
+    """What would happen, what each plugin did, and how much of each limit is used."""
     plan = answer.plan
-    scope = f"{counted(plan.nodes_in_scope, 'node')} of {plan.nodes:,} in scope"
-    blocks = [[summary(plan, paint), f"{scope}, {counted(plan.pods, 'pod')} looked at."]]
+    scope = f"{format_count(plan.nodes_in_scope, 'node')} of {plan.nodes:,} in scope"
+    blocks = [[summary(plan, paint), f"{scope}, {format_count(plan.pods, 'pod')} looked at."]]
     blocks += [[*_plugin(plugin, paint, columns)] for plugin in answer.plugins]
     blocks.append([*_limits(answer, paint, columns)])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -29,27 +29,27 @@ def _plugin(answer: PluginAnswer, paint: Paint, columns: int) -> Iterator[str]:
     yield f"{paint('bold', answer.plugin)} ({answer.profile}, {answer.point})"
     run = answer.run
     if run is None:
-        yield "  had no turn"
+        yield "  did not run"
         return
-    yield from rows([*_account(run), *_close(answer)], paint, columns)
+    yield from format_rows([*_proposals(run), *_near_misses(answer)], paint, columns)
 
 
-def _account(run: PluginRun) -> Iterator[Row]:
+def _proposals(run: PluginRun) -> Iterator[TextRow]:
     moving = f", {run.already_moving} already moving" if run.already_moving else ""
-    what = f"{counted(run.proposed, 'pod')}, {run.admitted or 'none'} admitted{moving}"
-    yield Row("proposed", "", what if run.proposed else "nothing")
+    what = f"{format_count(run.proposed, 'pod')}, {run.admitted or 'none'} admitted{moving}"
+    yield TextRow("proposed", "", what if run.proposed else "nothing")
     for code, count in sorted(run.refused.items(), key=lambda item: (-item[1], item[0])):
-        said = REASONS.get(code) or run.for_instance.get(code, "")
-        yield Row("refused", "", f"{count} {code}: {said}")
+        meaning = REASONS.get(code) or run.for_instance.get(code, "")
+        yield TextRow("refused", "", f"{count} {code}: {meaning}")
     if run.stopped:
-        yield Row("stopped", "", run.stopped.says)
+        yield TextRow("stopped", "", run.stopped.says)
     if run.error:
-        yield Row("failed", "", run.error)
+        yield TextRow("failed", "", run.error)
 
 
-def _close(answer: PluginAnswer) -> Iterator[Row]:
+def _near_misses(answer: PluginAnswer) -> Iterator[TextRow]:
     for says in answer.near_misses:
-        yield Row("close", "", says)
+        yield TextRow("close", "", says)
 
 
 def _limits(answer: CycleAnswer, paint: Paint, columns: int) -> Iterator[str]:
@@ -59,18 +59,18 @@ def _limits(answer: CycleAnswer, paint: Paint, columns: int) -> Iterator[str]:
     yield paint("bold", "limits")
     if not plan.spent:
         yield "  none is set"
-    said = [
-        Row(f"limit-{it.limit}", "", f"{it.used} of {it.most} used for {it.where}")
-        for it in plan.spent
+    limit_rows = [
+        TextRow(f"limit-{use.limit}", "", f"{use.used} of {use.most} used for {use.where}")
+        for use in plan.spent
     ]
-    yield from rows(said, paint, columns)
+    yield from format_rows(limit_rows, paint, columns)
 
 
 # -- for programs ---------------------------------------------------------------------------------
 
 
 def cycle_document(answer: CycleAnswer) -> dict[str, Any]:
-    """The same with stable keys."""
+    """The answer for programs: keys are stable, new ones may be added."""
     plan = answer.plan
     document: dict[str, Any] = {
         "nodes": plan.nodes,
@@ -79,8 +79,8 @@ def cycle_document(answer: CycleAnswer) -> dict[str, Any]:
         "moves": len(plan.moves),
         "plugins": [_plugin_document(plugin) for plugin in answer.plugins],
         "limits": [
-            {"limit": it.limit.value, "where": it.where, "used": it.used, "most": it.most}
-            for it in plan.spent
+            {"limit": use.limit.value, "where": use.where, "used": use.used, "most": use.most}
+            for use in plan.spent
         ],
     }
     if plan.skipped:

@@ -1,4 +1,4 @@
-"""The answer about a node, for people and for programs."""
+"""`resettle explain node`: the answer about a node, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Iterator
 from typing import Any
 
 from resettle.cli.text.plan import MOST_MOVES, Paint, bar
-from resettle.cli.text.terminal import Row, rows
+from resettle.cli.text.terminal import TextRow, format_rows
 from resettle.explain.node import NodeAnswer, ReasonCount, ResourceUse
 from resettle.framework.codes import REFUSED
 from resettle.framework.plan import Move
-from resettle.model.resources import written
-from resettle.text import counted
+from resettle.model.resources import format_amount
+from resettle.text import format_count
 
 # -- for people -----------------------------------------------------------------------------------
 
 
 def node_text(answer: NodeAnswer, paint: Paint, columns: int) -> str:
-    """In scope or not, how full, what goes, why the rest stays."""
+    """Whether the node is in scope, how full it is, which pods go and why the others stay."""
     blocks = [
         [paint("bold", headline(answer)), *_state(answer, paint)],
         [*_bands(answer, paint, columns)],
         [*_leaving(answer, paint, columns)],
-        [*_refused(answer, paint, columns)],
+        [*_refusal_counts(answer, paint, columns)],
         [*_not_proposed(answer, paint, columns)],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
 def headline(answer: NodeAnswer) -> str:
-    """The one line to read if only one is read."""
-    name, pods, going = answer.node.name, counted(answer.pods, "pod"), len(answer.leaving)
+    """The answer in one line."""
+    name, pods, going = answer.node.name, format_count(answer.pods, "pod"), len(answer.leaving)
     if answer.left_out:
         return f"{name} is out of scope with its {pods}: {answer.left_out.says}"
     if not answer.pods:
@@ -57,36 +57,46 @@ def _amount(use: ResourceUse, amount: int) -> str:
     """An amount as people read it: memory to a tenth of a Gi, the rest as it is."""
     if use.resource == "memory":
         return f"{amount / 2**30:.1f}Gi"
-    return written(use.resource, amount)
+    return format_amount(use.resource, amount)
 
 
 def _bands(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
-    said = [Row(it.band.name, it.plugin, it.band.says) for it in answer.bands]
-    return rows(said, paint, columns)
+    return format_rows(
+        [
+            TextRow(node_band.band.name, node_band.plugin, node_band.band.says)
+            for node_band in answer.bands
+        ],
+        paint,
+        columns,
+    )
 
 
 def _leaving(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
     if answer.leaving:
-        yield f"{counted(len(answer.leaving), 'pod')} would go"
+        yield f"{format_count(len(answer.leaving), 'pod')} would go"
         shown = answer.leaving[:MOST_MOVES]
-        yield from rows([Row(it.pod.key, it.plugin, it.reason) for it in shown], paint, columns)
+        yield from format_rows(
+            [TextRow(move.pod.key, move.plugin, move.reason) for move in shown], paint, columns
+        )
         if len(answer.leaving) > MOST_MOVES:
             yield f"  … and {len(answer.leaving) - MOST_MOVES} more; `-o json` lists all"
     if answer.landing:
         if answer.leaving:
             yield ""
-        yield f"{counted(len(answer.landing), 'pod')} would likely land here"
+        yield f"{format_count(len(answer.landing), 'pod')} would likely land here"
         shown = answer.landing[:MOST_MOVES]
-        said = [Row(it.pod.key, f"from {it.pod.node}", it.plugin) for it in shown]
-        yield from rows(said, paint, columns)
+        arrivals = [TextRow(move.pod.key, f"from {move.pod.node}", move.plugin) for move in shown]
+        yield from format_rows(arrivals, paint, columns)
 
 
-def _refused(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
+def _refusal_counts(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[str]:
     if answer.refused:
         total = sum(count.count for count in answer.refused)
-        yield f"{counted(total, 'pod')} stay{'s' if total == 1 else ''}, though proposed"
-        said = [Row(f"{it.count:3}", it.code, _example(it)) for it in answer.refused]
-        yield from rows(said, paint, columns)
+        yield f"{format_count(total, 'pod')} stay{'s' if total == 1 else ''}, though proposed"
+        reasons = [
+            TextRow(f"{reason.count:3}", reason.code, _example(reason)) for reason in answer.refused
+        ]
+        yield from format_rows(reasons, paint, columns)
 
 
 def _example(count: ReasonCount) -> str:
@@ -98,19 +108,19 @@ def _not_proposed(answer: NodeAnswer, paint: Paint, columns: int) -> Iterator[st
     if answer.not_proposed:
         settled = len(answer.leaving) + sum(count.count for count in answer.refused)
         rest = answer.pods - settled
-        yield f"{counted(rest, 'pod')} {'was' if rest == 1 else 'were'} proposed by no plugin"
-        said = [
-            Row(f"{it.count:3}", it.plugin, f"{it.says} (such as {it.pod})")
-            for it in answer.not_proposed
+        yield f"{format_count(rest, 'pod')} {'was' if rest == 1 else 'were'} proposed by no plugin"
+        reasons = [
+            TextRow(f"{reason.count:3}", reason.plugin, f"{reason.says} (such as {reason.pod})")
+            for reason in answer.not_proposed
         ]
-        yield from rows(said, paint, columns)
+        yield from format_rows(reasons, paint, columns)
 
 
 # -- for programs ---------------------------------------------------------------------------------
 
 
 def node_document(answer: NodeAnswer) -> dict[str, Any]:
-    """The same with stable keys."""
+    """The answer for programs: keys are stable, new ones may be added."""
     node = answer.node
     document: dict[str, Any] = {
         "name": node.name,
@@ -128,12 +138,12 @@ def node_document(answer: NodeAnswer) -> dict[str, Any]:
         },
         "bands": [
             {
-                "profile": it.profile,
-                "plugin": it.plugin,
-                "band": it.band.name,
-                "says": it.band.says,
+                "profile": node_band.profile,
+                "plugin": node_band.plugin,
+                "band": node_band.band.name,
+                "says": node_band.band.says,
             }
-            for it in answer.bands
+            for node_band in answer.bands
         ],
         "leaving": [_move_document(move) for move in answer.leaving],
         "landing": [_move_document(move) for move in answer.landing],
@@ -143,8 +153,8 @@ def node_document(answer: NodeAnswer) -> dict[str, Any]:
             for count in answer.not_proposed
         ],
         "notes": [
-            {"profile": it.profile, "plugin": it.plugin, "code": it.code, "says": it.says}
-            for it in answer.notes
+            {"profile": note.profile, "plugin": note.plugin, "code": note.code, "says": note.says}
+            for note in answer.notes
         ],
     }
     if answer.left_out:

@@ -1,11 +1,11 @@
-"""The answer about a pod, for people and for programs."""
+"""`resettle explain pod`: the answer about a pod, as text and as JSON."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from resettle.cli.text.plan import Paint
-from resettle.cli.text.terminal import Row, hints, rows
+from resettle.cli.text.terminal import TextRow, format_hints, format_rows
 from resettle.explain.pod import NO_TURN, PluginDecision, PodAnswer
 from resettle.explain.smallest_change import ChangeSet, InputChange
 from resettle.framework.verdict import Refusal
@@ -16,59 +16,69 @@ from resettle.placement.diagnosis import NodeRejection
 
 
 def pod_text(answer: PodAnswer, paint: Paint, columns: int) -> str:
-    """Goes or stays, who wanted what, and what would change the answer."""
+    """Whether the pod goes or stays, what each plugin decided, and what would change the answer."""
     several = len({decision.profile for decision in answer.decisions}) > 1
-    lines = [paint("bold", headline(answer)), *rows(list(_said(answer, several)), paint, columns)]
+    lines = [
+        paint("bold", headline(answer)),
+        *format_rows(_decision_rows(answer, several), paint, columns),
+    ]
     if helping := list(_hints(answer)):
-        lines += ["", *hints(helping, paint, columns)]
+        lines += ["", *format_hints(helping, paint, columns)]
     return "\n".join(lines) + "\n"
 
 
 def headline(answer: PodAnswer) -> str:
-    """The one line to read if only one is read."""
+    """The answer in one line."""
     pod = answer.pod
     where = f"on {pod.node}" if pod.node else "where it is, bound to no node"
     if answer.move:
         target = answer.move.lands_on
         to = "back to it" if target == pod.node else f"to {target}"
         return f"{pod.key} would move off {pod.node}{f', most likely {to}' if target else ''}"
-    if any(it.verdict == "moving" for decision in answer.decisions for it in decision.proposals):
-        return f"{pod.key} is on its way already, still {where}"
+    proposals = [proposal for decision in answer.decisions for proposal in decision.proposals]
+    if any(proposal.verdict == "moving" for proposal in proposals):
+        return f"{pod.key} is already being moved, still {where}"
     return f"{pod.key} stays {where}"
 
 
-def _said(answer: PodAnswer, several: bool) -> list[Row]:
-    said: list[Row] = []
+def _decision_rows(answer: PodAnswer, several: bool) -> list[TextRow]:
+    lines: list[TextRow] = []
     for decision in answer.decisions:
-        said += (Row("proposed", _who(decision, several), it.because) for it in decision.proposals)
+        plugin = _plugin_name(decision, several)
+        lines += (TextRow("proposed", plugin, proposal.because) for proposal in decision.proposals)
     refusals = [
-        (verb, refusal)
+        (label, refusal)
         for decision in answer.decisions
         for proposal in decision.proposals
-        for verb, refusal in _refusals(proposal.refusals)
+        for label, refusal in _refusals(proposal.refusals)
     ]
-    firsts = {refusal.code for verb, refusal in refusals if verb == "refused"}
-    said += (_refused(verb, it) for verb, it in refusals if verb == "refused")
-    said += (_refused(v, it) for v, it in refusals if v != "refused" and it.code not in firsts)
+    firsts = {refusal.code for label, refusal in refusals if label == "refused"}
+    lines += (_refusal_row(*refused) for refused in refusals if refused[0] == "refused")
+    lines += (
+        _refusal_row(label, refusal)
+        for label, refusal in refusals
+        if label != "refused" and refusal.code not in firsts
+    )
     for decision in answer.decisions:
         if decision.not_proposed:
-            verb = "waiting" if decision.not_proposed.code == NO_TURN else "unwanted"
-            said.append(Row(verb, _who(decision, several), decision.not_proposed.says))
-    return list(dict.fromkeys(said))
+            label = "not reached" if decision.not_proposed.code == NO_TURN else "not proposed"
+            plugin = _plugin_name(decision, several)
+            lines.append(TextRow(label, plugin, decision.not_proposed.says))
+    return list(dict.fromkeys(lines))
 
 
 def _refusals(refusals: tuple[Refusal, ...]) -> list[tuple[str, Refusal]]:
     return [("also" if at else "refused", refusal) for at, refusal in enumerate(refusals)]
 
 
-def _who(decision: PluginDecision, several: bool) -> str:
+def _plugin_name(decision: PluginDecision, several: bool) -> str:
     return f"{decision.plugin} ({decision.profile})" if several else decision.plugin
 
 
-def _refused(verb: str, refusal: Refusal) -> Row:
+def _refusal_row(label: str, refusal: Refusal) -> TextRow:
     if refusal.code == "budget" and refusal.subject:
-        return Row(verb, refusal.subject_text, refusal.predicate)
-    return Row(verb, refusal.by, refusal.sentence)
+        return TextRow(label, refusal.subject_text, refusal.predicate)
+    return TextRow(label, refusal.by, refusal.sentence)
 
 
 def _hints(answer: PodAnswer) -> list[str]:
@@ -91,8 +101,8 @@ def would_move(changes: ChangeSet) -> str:
 
 def nothing_helps(refusal: Refusal, *, others_first: bool) -> str:
     """Why no change helps."""
-    rest = "; without that, others would go and it would stay" if others_first else ""
-    nothing = "no guard, limit, budget or single node changed would move it"
+    rest = "; without that, other pods would be evicted instead" if others_first else ""
+    nothing = "we found no change to the policy or cluster that would move it"
     return f"{nothing}, because {refusal.clause}{rest}"
 
 
@@ -100,7 +110,7 @@ def nothing_helps(refusal: Refusal, *, others_first: bool) -> str:
 
 
 def pod_document(answer: PodAnswer, snapshot: Snapshot) -> dict[str, Any]:
-    """The same with stable keys."""
+    """The answer for programs: keys are stable, new ones may be added."""
     pod, move = answer.pod, answer.move
     document: dict[str, Any] = {
         "namespace": pod.namespace,
@@ -119,7 +129,10 @@ def pod_document(answer: PodAnswer, snapshot: Snapshot) -> dict[str, Any]:
     if answer.refused:
         smallest = answer.smallest_change
         document["would_move_if"] = [
-            {"says": would_move(changes), "changes": [_change_document(it) for it in changes]}
+            {
+                "says": would_move(changes),
+                "changes": [_change_document(change) for change in changes],
+            }
             for changes in smallest.change_sets
         ]
         if smallest.in_the_way and not smallest.change_sets and answer.proposed:
@@ -145,11 +158,11 @@ def _decision_document(decision: PluginDecision, snapshot: Snapshot) -> dict[str
     if decision.proposals:
         document["proposals"] = [
             {
-                "reason": it.because,
-                "verdict": it.verdict,
-                "refusals": [_refusal_document(refusal, snapshot) for refusal in it.refusals],
+                "reason": proposal.because,
+                "verdict": proposal.verdict,
+                "refusals": [_refusal_document(refusal, snapshot) for refusal in proposal.refusals],
             }
-            for it in decision.proposals
+            for proposal in decision.proposals
         ]
     return document
 
@@ -168,7 +181,7 @@ def _refusal_document(refusal: Refusal, snapshot: Snapshot) -> dict[str, Any]:
                 "code": ground.code,
                 "says": ground.says,
                 "nodes": ground.nodes.bit_count(),
-                "for_instance": next(snapshot.fleet.members(ground.nodes)).name,
+                "for_instance": next(snapshot.node_index.members(ground.nodes)).name,
             }
             for ground in grounds
         ]
@@ -180,7 +193,7 @@ def _change_document(change: InputChange) -> dict[str, Any]:
     return {
         "setting": option.name,
         "where": option.where,
-        "was": option.was,
+        "was": option.current,
         "value": change.value,
         "says": change.says,
     }

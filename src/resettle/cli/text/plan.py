@@ -1,4 +1,4 @@
-"""A plan for people and for programs.
+"""A plan as a table, JSON or YAML.
 
 The table says first what would happen, then to which nodes, then why the rest stays. A bar shows
 what a node's pods request: `█` stays, `▓` will likely come, `▒` leaves, `·` is free.
@@ -20,7 +20,8 @@ from resettle.model.objects import Node
 from resettle.model.pod import Pod
 from resettle.model.resources import requested_by
 from resettle.model.snapshot import Snapshot
-from resettle.utilization.bands import offered, shares
+from resettle.text import format_count
+from resettle.utilization.bands import node_capacity, shares
 
 _COLOUR = re.compile(r"\x1b\[\d+m")
 BAR_WIDTH = 20
@@ -32,7 +33,7 @@ MOST_MOVES = 40
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """The plan as other programs read it; keys are stable, new ones may join."""
+    """The plan as other programs read it; keys are stable, new ones may be added."""
     document: dict[str, Any] = {
         "moves": [_move_document(move) for move in plan.moves],
         "refused": plan.refused,
@@ -93,7 +94,7 @@ def plan_yaml(plan: Plan) -> str:
 
 
 class Paint:
-    """Colour that decorates what the words already say."""
+    """Adds colour to text; nothing is said by colour alone."""
 
     def __init__(self, on: bool) -> None:
         self._on = on
@@ -103,7 +104,7 @@ class Paint:
         return f"\x1b[{codes[style]}m{text}\x1b[0m" if self._on and text else text
 
 
-def colourful(stream: TextIO) -> bool:
+def use_colour(stream: TextIO) -> bool:
     """Whether to colour: on a terminal, unless NO_COLOR is set or it is a dumb one."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -114,21 +115,21 @@ def plan_text(plan: Plan, snapshot: Snapshot, *, colour: bool = False) -> str:
     blocks = [summary(plan, paint)]
     if plan.moves:
         blocks += [_moves(plan.moves, paint), _nodes(plan, snapshot, paint)]
-    blocks += [block for block in (_stayed(plan, paint), _plugins(plan, paint)) if block]
+    blocks += [block for block in (_refusal_table(plan, paint), _plugins(plan, paint)) if block]
     return "\n\n".join(blocks) + "\n"
 
 
 def summary(plan: Plan, paint: Paint) -> str:
-    """The one line to read if only one is read."""
-    there = f"{_count(plan.pods, 'pod')} on {_count(plan.nodes, 'node')}"
+    """The plan in one line."""
+    there = f"{format_count(plan.pods, 'pod')} on {format_count(plan.nodes, 'node')}"
     if plan.skipped:
         return f"{paint('bold', 'Nothing would move')} of {there}: {plan.skipped.says}."
     if not plan.moves:
         return f"{paint('bold', 'Nothing would move')} of {there}: {_why_nothing(plan)}."
     left = len({move.pod.node for move in plan.moves})
     return (
-        f"{paint('bold', _count(len(plan.moves), 'pod') + ' would move')} of {there}, "
-        f"off {_count(left, 'node')}."
+        f"{paint('bold', format_count(len(plan.moves), 'pod') + ' would move')} of {there}, "
+        f"off {format_count(left, 'node')}."
     )
 
 
@@ -137,12 +138,12 @@ def _why_nothing(plan: Plan) -> str:
         return "the policy enables no strategy"
     if plan.proposed:
         verb = "was" if plan.proposed == 1 else "were"
-        return f"{_count(plan.proposed, 'proposal')} {verb} made and all refused"
+        return f"{format_count(plan.proposed, 'proposal')} {verb} made and all refused"
     return "no plugin found a pod to move"
 
 
 def _where(move: Move) -> str:
-    """The node a pod leaves, and the one it will likely land on where that is foretold."""
+    """The node a pod leaves, and the one it will likely land on where the plan predicts one."""
     return f"{move.pod.node} → {move.lands_on}" if move.lands_on else move.pod.node
 
 
@@ -161,7 +162,7 @@ def _nodes(plan: Plan, snapshot: Snapshot, paint: Paint) -> str:
     for move in plan.moves:
         leaving.setdefault(move.pod.node, set()).add(move.pod)
         coming.setdefault(move.lands_on, []).append(move.pod)
-    nodes = list(snapshot.fleet)
+    nodes = list(snapshot.node_index)
     if len(nodes) > MOST_NODES:
         nodes = sorted(
             (node for node in nodes if node.name in leaving),
@@ -169,7 +170,7 @@ def _nodes(plan: Plan, snapshot: Snapshot, paint: Paint) -> str:
         )
     rows = []
     for node in nodes[:MOST_NODES]:
-        before = snapshot.requested(node)
+        before = snapshot.requests_on(node)
         gone, come = leaving.get(node.name, set()), coming.get(node.name, [])
         kept = [pod for pod in snapshot.active_on(node) if pod not in gone]
         uses = (before, requested_by([*kept, *come]), requested_by(kept))
@@ -187,9 +188,9 @@ def _nodes(plan: Plan, snapshot: Snapshot, paint: Paint) -> str:
 
 
 def _shares(node: Node, uses: Iterable[Mapping[str, int]], resource: str) -> Iterator[float | None]:
-    """Which share of a resource each of these is of what the node offers."""
+    """The percentage of the node's allocatable amount that each of these uses is."""
     for used in uses:
-        yield shares(used, offered(node), (resource,)).get(resource)
+        yield shares(used, node_capacity(node), (resource,)).get(resource)
 
 
 def bar(before: float | None, after: float | None, paint: Paint, kept: float | None = None) -> str:
@@ -208,13 +209,13 @@ def bar(before: float | None, after: float | None, paint: Paint, kept: float | N
     return f"{drawn} {figure}"
 
 
-def _stayed(plan: Plan, paint: Paint) -> str:
+def _refusal_table(plan: Plan, paint: Paint) -> str:
     if not plan.refused:
         return ""
-    counted = sorted(plan.refused.items(), key=lambda item: (-item[1], item[0]))
-    said = {code: says for run in plan.runs for code, says in run.for_instance.items()}
-    rows = [(str(count), code, REASONS.get(code) or said[code]) for code, count in counted]
-    total = _count(sum(plan.refused.values()), "proposal")
+    by_count = sorted(plan.refused.items(), key=lambda item: (-item[1], item[0]))
+    examples = {code: says for run in plan.runs for code, says in run.for_instance.items()}
+    rows = [(str(count), code, REASONS.get(code) or examples[code]) for code, count in by_count]
+    total = format_count(sum(plan.refused.values()), "proposal")
     return "\n".join([f"{total} refused, because the pods", *_table(None, rows, paint)])
 
 
@@ -252,7 +253,3 @@ def _table(
 
 def _width(cell: str) -> int:
     return len(_COLOUR.sub("", cell))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

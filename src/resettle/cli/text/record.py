@@ -1,4 +1,4 @@
-"""Cycles of a record and pods found in them, for people and for programs."""
+"""`resettle record`: recorded cycles and the history of a pod, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from resettle.cli.inputs.recorded import became
-from resettle.cli.text.terminal import aligned
+from resettle.cli.inputs.recorded import cycle_outcome
+from resettle.cli.text.terminal import align_columns
 from resettle.record.entry import RecordedMove
-from resettle.record.reader import Recorded
-from resettle.record.replay import Finding
-from resettle.text import counted
+from resettle.record.reader import RecordedCycle
+from resettle.record.replay import RecordedProposal
+from resettle.text import format_count
 
 
 def _time(at: datetime) -> str:
@@ -19,21 +19,21 @@ def _time(at: datetime) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(aligned([head, *rows], indent=0)) + "\n"
+    return "\n".join(align_columns([head, *rows], indent=0)) + "\n"
 
 
 # -- cycles ---------------------------------------------------------------------------------------
 
 
-def listed(cycles: Sequence[Recorded]) -> str:
-    """A line a cycle, the last one at the bottom."""
+def cycle_list_text(cycles: Sequence[RecordedCycle]) -> str:
+    """One line for each cycle, the latest last."""
     if not cycles:
         return "no cycle is recorded for that time\n"
     head = ("CYCLE", "TIME", "NODES", "PODS", "REFUSED", "TOOK", "OUTCOME")
     return _table(head, map(_row, cycles))
 
 
-def _row(recorded: Recorded) -> tuple[str, ...]:
+def _row(recorded: RecordedCycle) -> tuple[str, ...]:
     entry = recorded.entry
     rounds = f"; planned {len(entry.rounds)} times" if len(entry.rounds) > 1 else ""
     failed = f"; failed: {'; '.join(entry.errors)}" if entry.errors else ""
@@ -44,37 +44,37 @@ def _row(recorded: Recorded) -> tuple[str, ...]:
         f"{entry.pods:,}",
         f"{entry.rounds[-1].refused:,}",
         f"{entry.took:.1f} s",
-        f"{became(entry)}{rounds}{failed}",
+        f"{cycle_outcome(entry)}{rounds}{failed}",
     )
 
 
-def shown(recorded: Recorded) -> str:
-    """One cycle: its moves and what became of each."""
+def recorded_cycle_text(recorded: RecordedCycle) -> str:
+    """One recorded cycle: its moves and the outcome of each."""
     entry = recorded.entry
-    there = f"{counted(entry.pods, 'pod')} on {counted(entry.nodes, 'node')}"
-    lines = [f"{recorded.named}: {became(entry)} of {there}", ""]
+    there = f"{format_count(entry.pods, 'pod')} on {format_count(entry.nodes, 'node')}"
+    lines = [f"{recorded.title}: {cycle_outcome(entry)} of {there}", ""]
     several = len(entry.rounds) > 1
     rows = [
         (*((str(number),) if several else ()), *_move(move))
-        for number, one in enumerate(entry.rounds, 1)
-        for move in one.moves
+        for number, planning_round in enumerate(entry.rounds, 1)
+        for move in planning_round.moves
     ]
     if rows:
         head = (*(("ROUND",) if several else ()), "POD", "NODE", "PLUGIN", "OUTCOME", "WHY")
-        lines += [*aligned([head, *rows], indent=0), ""]
+        lines += [*align_columns([head, *rows], indent=0), ""]
     lines += [f"error: {failed}" for failed in entry.errors]
-    refused = counted(entry.rounds[-1].refused, "proposal")
+    refused = format_count(entry.rounds[-1].refused, "proposal")
     lines.append(f"{refused} refused; took {entry.took:.1f} s; resettle {entry.resettle}")
     return "\n".join(lines) + "\n"
 
 
 def _move(move: RecordedMove) -> tuple[str, ...]:
-    said = f" ({move.says})" if move.says else ""
-    return move.key, move.node, move.plugin, f"{move.ending}{said}", move.reason
+    detail = f" ({move.says})" if move.says else ""
+    return move.key, move.node, move.plugin, f"{move.ending}{detail}", move.reason
 
 
-def recorded_document(recorded: Recorded) -> dict[str, Any]:
-    """What a list says of a cycle."""
+def cycle_summary_document(recorded: RecordedCycle) -> dict[str, Any]:
+    """A recorded cycle as it stands in a list, for programs."""
     entry = recorded.entry
     document: dict[str, Any] = {
         "cycle": entry.cycle,
@@ -94,8 +94,8 @@ def recorded_document(recorded: Recorded) -> dict[str, Any]:
     return document
 
 
-def cycle_document(recorded: Recorded) -> dict[str, Any]:
-    """All that a record says of a cycle, but for what it saw."""
+def recorded_cycle_document(recorded: RecordedCycle) -> dict[str, Any]:
+    """A recorded cycle for programs: everything but the recorded cluster."""
     moves = [
         {
             "round": number,
@@ -110,55 +110,55 @@ def cycle_document(recorded: Recorded) -> dict[str, Any]:
             "outcome": move.ending,
             **({"says": move.says} if move.says else {}),
         }
-        for number, one in enumerate(recorded.entry.rounds, 1)
-        for move in one.moves
+        for number, planning_round in enumerate(recorded.entry.rounds, 1)
+        for move in planning_round.moves
     ]
-    document = recorded_document(recorded)
+    document = cycle_summary_document(recorded)
     return {**document, "phases": recorded.entry.phases, "moves": moves, "policy": recorded.policy}
 
 
 # -- pods -----------------------------------------------------------------------------------------
 
 
-def found(findings: Sequence[Finding]) -> str:
-    """What became of a pod; a plugin that was answered alike cycle after cycle has one line."""
+def pod_history_text(findings: Sequence[RecordedProposal]) -> str:
+    """What was decided about a pod; equal decisions of consecutive cycles share one line."""
     head = ("CYCLES", "FROM", "TO", "OUTCOME", "PLUGIN", "WHY")
     return _table(head, map(_span_row, _spans(findings)))
 
 
-def _spans(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """The findings, those together that are alike and of cycles in a row."""
-    spans: list[list[Finding]] = []
-    growing: dict[tuple[str, ...], list[Finding]] = {}
-    for it in findings:
-        alike = (it.verdict, it.code, it.profile, it.plugin)
+def _spans(findings: Iterable[RecordedProposal]) -> list[list[RecordedProposal]]:
+    """The findings grouped: equal ones of consecutive cycles together."""
+    spans: list[list[RecordedProposal]] = []
+    growing: dict[tuple[str, ...], list[RecordedProposal]] = {}
+    for finding in findings:
+        alike = (finding.verdict, finding.code, finding.profile, finding.plugin)
         span = growing.get(alike)
-        if span and it.recorded.entry.cycle <= span[-1].recorded.entry.cycle + 1:
-            span.append(it)
+        if span and finding.recorded.entry.cycle <= span[-1].recorded.entry.cycle + 1:
+            span.append(finding)
         else:
-            growing[alike] = [it]
+            growing[alike] = [finding]
             spans.append(growing[alike])
     return spans
 
 
-def _span_row(span: Sequence[Finding]) -> tuple[str, ...]:
+def _span_row(span: Sequence[RecordedProposal]) -> tuple[str, ...]:
     first, last = span[0].recorded.entry, span[-1].recorded.entry
     several = first.cycle != last.cycle
-    it = span[-1]
-    code = f" ({it.code})" if it.code else ""
-    said = f"; {it.says}" if it.says else ""
+    latest = span[-1]
+    code = f" ({latest.code})" if latest.code else ""
+    detail = f"; {latest.says}" if latest.says else ""
     return (
         f"{first.cycle}–{last.cycle}" if several else str(first.cycle),
         _time(first.at),
         _time(last.at) if several else "",
-        f"{it.verdict}{code}",
-        it.plugin,
-        f"{it.because}{said}",
+        f"{latest.verdict}{code}",
+        latest.plugin,
+        f"{latest.because}{detail}",
     )
 
 
-def finding_document(finding: Finding) -> dict[str, Any]:
-    """The same for programs, each cycle for itself."""
+def pod_history_document(finding: RecordedProposal) -> dict[str, Any]:
+    """One decision about a pod in one cycle, for programs."""
     entry = finding.recorded.entry
     document = {
         "cycle": entry.cycle,

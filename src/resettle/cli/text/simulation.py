@@ -1,68 +1,192 @@
-"""A simulation as a person reads it: a block for each cycle, then what it all came to.
+"""A simulation as text: one policy cycle by cycle, or two side by side, then a summary.
 
-What a simulation came to: when it settled, who plays ping-pong, who waits, who moved most.
-
-Bars of the nodes before and after a cycle, in as many columns as the terminal has.
+Nodes are shown as bars before and after each cycle, in as many columns as the terminal has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from resettle.cli.text.plan import Paint, bar
-from resettle.cli.text.simulation_compare import compared, side_by_side, when
-from resettle.cli.text.terminal import Row, aligned, padded, rows, widest
+from resettle.cli.text.terminal import TextRow, align_columns, format_rows, pad_cells, table_width
 from resettle.model.constraints import Taint
-from resettle.simulate.measures import PENDING, Load
-from resettle.simulate.result import Chapter, Story, fullest, opening, settling
-from resettle.simulate.simulation import Cycle, Landing
-from resettle.text import counted, shortened
+from resettle.simulate.measures import PENDING, Load, count_broken_rules
+from resettle.simulate.result import (
+    CycleWithEvents,
+    SimulationResult,
+    busiest_node_change,
+    opening_sentence,
+    settled_sentence,
+)
+from resettle.simulate.simulation import SimulatedCycle, SimulatedMove
+from resettle.text import format_count, shorten
 
 MOST_NAMES = 5
-
-
-def ending(story: Story, paint: Paint, columns: int, *, named: bool) -> Iterator[str]:
-    """When it settled, who plays ping-pong, who waits, who was moved most."""
-    of = f"{story.policy}: " if named else ""
-    yield paint("bold", f"{of}{settling(story)}")
-    said = []
-    if not named:
-        said.append(Row("moves", "", _moves_in_all(story)))
-        if measured := fullest(story):
-            said.append(Row("by query", "", f"the fullest node {measured}"))
-    if story.stopped_early:
-        said.append(Row("stopped", "", f"after cycle {story.cycles[-1].number}; --cycles runs on"))
-    said += _first("ping-pong", [str(rally) for rally in story.ping_pong], "workload")
-    said += _first("waits", [f"{it.pod.key}: {it.why}" for it in story.waits], "pod")
-    moved_most = [f"{times:,} of {name}" for name, times in story.restarts.items()]
-    if moved_most:
-        more = len(moved_most) - MOST_NAMES
-        some = moved_most[:MOST_NAMES] + ([counted(more, "more workload")] if more > 0 else [])
-        said.append(Row("restarts", "", ", ".join(some)))
-    yield from rows(said, paint, columns)
-
-
-def _first(verb: str, said: Sequence[str], noun: str) -> Iterator[Row]:
-    """The first few of these sentences, and how many others there are."""
-    yield from (Row(verb, "", says) for says in said[:MOST_NAMES])
-    if len(said) > MOST_NAMES:
-        yield Row("", "", f"and {counted(len(said) - MOST_NAMES, f'more {noun}')}")
-
-
-def _moves_in_all(story: Story) -> str:
-    returned = f", {story.returned:,} of them for nothing" if story.returned else ""
-    return f"{story.moves:,} in {counted(len(story.cycles), 'cycle')}{returned}"
-
-
+MOST_MOVES = 12
 MOST_NODES = 8
-NODE_ROOM = 20
-BAR_AND_FIGURES, FIGURES = 32, 11
+NODE_NAME_WIDTH = 20
+BAR_WIDTH, FIGURE_WIDTH = 32, 11
+POLICY_NAME_WIDTH = 24
+TIMES = {1: "once", 2: "twice"}
+
+
+def simulation_text(results: Sequence[SimulationResult], paint: Paint, columns: int) -> str:
+    """One policy cycle by cycle, or two side by side, then a summary of each."""
+    first, *others = results
+    blocks = [[opening_sentence(first)]]
+    if others:
+        blocks.append([*compare_cycles(results)])
+        blocks.append([*compare_figures(results, paint)])
+    else:
+        blocks += _cycles(first, paint, columns)
+    for result in results:
+        blocks.append([*result_summary(result, paint, columns, named=bool(others))])
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _cycles(result: SimulationResult, paint: Paint, columns: int) -> list[list[str]]:
+    """A block for each cycle; cycles in a row in which nothing happens share one."""
+    blocks = []
+    broken: Mapping[str, int] = result.violations
+    for (quiet, *_), group in groupby(result.cycles_with_events, key=_alike):
+        cycles = list(group)
+        if quiet:
+            blocks.append([*_nothing_moved(cycles, paint, columns)])
+            continue
+        for entry in cycles:
+            blocks.append([*_cycle(entry, broken, paint, columns)])
+            broken = entry.cycle.violations
+    return blocks
+
+
+def _alike(entry: CycleWithEvents) -> tuple[bool, tuple[str, ...]]:
+    """Key that groups consecutive cycles: nothing moves, and the tainted nodes are equal."""
+    return entry.cycle.is_quiet, tuple(entry.cycle.tainted)
+
+
+def _nothing_moved(cycles: Sequence[CycleWithEvents], paint: Paint, columns: int) -> Iterator[str]:
+    yield paint("bold", when(cycles)) + "  nothing moved"
+    if tainted := cycles[0].cycle.tainted:
+        yield from format_rows([TextRow("tainted", "", tainted_in_words(tainted))], paint, columns)
+
+
+def _cycle(
+    entry: CycleWithEvents, broken: Mapping[str, int], paint: Paint, columns: int
+) -> Iterator[str]:
+    cycle = entry.cycle
+    yield f"{paint('bold', when([entry]))}  {moves_summary(cycle)}"
+    events = [TextRow("event", "", sentence) for sentence in entry.events]
+    if cycle.tainted:
+        events.append(TextRow("tainted", "", tainted_in_words(cycle.tainted)))
+    yield from format_rows(events, paint, columns)
+    yield from _move_lines(cycle.moves, columns)
+    for sentence in _remarks(cycle):
+        yield f"  {sentence}"
+    if changes := violation_changes(broken, cycle.violations):
+        yield from format_rows([TextRow("rules broken:", "", changes)], paint, columns)
+    if cycle.moves or cycle.newly_scheduled:
+        yield ""
+        yield from node_bars(cycle, paint, columns)
+
+
+def tainted_in_words(tainted: Mapping[str, tuple[Taint, ...]]) -> str:
+    """`twice node-1, node-4; once node-2`: nodes by how many soft taints they have."""
+    by_count: dict[int, list[str]] = {}
+    for name, taints in tainted.items():
+        by_count.setdefault(len(taints), []).append(name)
+    groups = []
+    for count, names in sorted(by_count.items(), reverse=True):
+        more = f" and {len(names) - MOST_NODES} more" if len(names) > MOST_NODES else ""
+        times = TIMES.get(count, f"{count} times")
+        groups.append(f"{times} {', '.join(names[:MOST_NODES])}{more}")
+    return "; ".join(groups)
+
+
+def moves_summary(cycle: SimulatedCycle) -> str:
+    """How many pods moved, off how many nodes."""
+    if not cycle.moves:
+        return "nothing moved"
+    left = len({move.pod.node for move in cycle.moves})
+    return f"{format_count(len(cycle.moves), 'pod')} moved off {format_count(left, 'node')}"
+
+
+def _move_lines(moves: Sequence[SimulatedMove], columns: int) -> Iterator[str]:
+    """`web/a  node-1 → node-4  plugin`, or the plugin above where it does not fit beside."""
+    shown = moves[:MOST_MOVES]
+    cells = [(move.pod.key, _from_to(move), move.plugin) for move in shown]
+    if table_width(cells) <= columns:
+        yield from align_columns(cells) if cells else ()
+    else:
+        shortened = align_columns([*_shorten_names(shown, columns - 6)], 4)
+        plugins = (move.plugin for move in shown)
+        for plugin, lines in groupby(
+            zip(plugins, shortened, strict=True), key=lambda pair: pair[0]
+        ):
+            yield f"  {plugin}"
+            yield from (line for _, line in lines)
+    if len(moves) > MOST_MOVES:
+        yield f"  … and {len(moves) - MOST_MOVES:,} more"
+
+
+def _shorten_names(moves: Sequence[SimulatedMove], width: int) -> Iterator[tuple[str, str]]:
+    """Each pod, and the nodes it left and landed on, shortened until both fit the width."""
+    longest = max(len(_from_to(move)) for move in moves)
+    most = max(width - longest, width * 2 // 5)
+    names = [shorten(move.pod.key, most) for move in moves]
+    half = (width - max(map(len, names)) - 3) // 2
+    for name, move in zip(names, moves, strict=True):
+        source, target = shorten(move.pod.node, half), shorten(_where(move), half)
+        yield name, f"{source} → {target}"
+
+
+def _from_to(move: SimulatedMove) -> str:
+    """`node-1 → node-4`."""
+    return f"{move.pod.node} → {_where(move)}"
+
+
+def _where(move: SimulatedMove) -> str:
+    if move.node is None:
+        return "waits"
+    return move.node or "gone"
+
+
+def _remarks(cycle: SimulatedCycle) -> Iterator[str]:
+    returned = sum(move.returned for move in cycle.moves)
+    if returned == 1:
+        yield "1 came back to the node it left: an eviction without effect"
+    elif returned:
+        yield f"{returned:,} came back to the node they left: evictions without effect"
+    if cycle.newly_scheduled:
+        yield f"{format_count(len(cycle.newly_scheduled), 'pod')} that had waited found a node"
+    if cycle.waiting:
+        verb = "waits" if cycle.waiting == 1 else "wait"
+        yield f"{format_count(cycle.waiting, 'pod')} {verb} for a node"
+
+
+def violation_changes(before: Mapping[str, int], now: Mapping[str, int]) -> str:
+    """`spread 3 → 1, taints 2`: kinds of rules that are broken, or were."""
+    changes = []
+    for kind in sorted({*before, *now} - {PENDING}):
+        was, is_now = before.get(kind, 0), now.get(kind, 0)
+        changes.append(f"{kind} {was} → {is_now}" if was != is_now else f"{kind} {is_now}")
+    return ", ".join(changes)
+
+
+def when(cycles: Sequence[CycleWithEvents]) -> str:
+    """Number and time of a cycle, or of several in a row."""
+    first, last = cycles[0].cycle, cycles[-1].cycle
+    if first is last:
+        return f"cycle {first.number}, {first.at:%H:%M:%S}"
+    return f"cycles {first.number} to {last.number}, {first.at:%H:%M:%S} to {last.at:%H:%M:%S}"
+
+
+# -- nodes -----------------------------------------------------------------------------------------
 
 
 class Share(NamedTuple):
-    """One figure of a node: its head above a bar and above a mere figure, and how to get it."""
+    """One figure of a node: its heading, a shorter heading, and how to read it."""
 
     head: str
     short: str
@@ -74,35 +198,39 @@ MEMORY = Share("MEMORY REQUESTED", "MEMORY", lambda load: load.memory)
 MEASURED = Share("BY QUERY", "BY QUERY", lambda load: load.measured)
 
 
-def bars(cycle: Cycle, paint: Paint, columns: int) -> Iterator[str]:
+def node_bars(cycle: SimulatedCycle, paint: Paint, columns: int) -> Iterator[str]:
     """Nodes before and after: all while they are few, else those that changed most."""
     nodes, left_out = _worth_showing(cycle)
     measured = any(load.measured is not None for load in cycle.after.values())
     shares = (MEASURED, CPU, MEMORY) if measured else (CPU, MEMORY)
-    room = min(max(map(len, ("NODE", *nodes))), NODE_ROOM)
-    others = FIGURES * (len(shares) - 2)
-    drawn = 2 if columns >= room + 2 * BAR_AND_FIGURES + others + 16 else 1
-    heads = ["NODE", *(it.head if i < drawn else it.short for i, it in enumerate(shares)), "PODS"]
-    widths = [room, *(BAR_AND_FIGURES if i < drawn else FIGURES for i in range(len(shares))), 0]
-    yield "  " + paint("dim", padded(heads, heads, widths))
+    room = min(max(map(len, ("NODE", *nodes))), NODE_NAME_WIDTH)
+    others = FIGURE_WIDTH * (len(shares) - 2)
+    drawn = 2 if columns >= room + 2 * BAR_WIDTH + others + 16 else 1
+    heads = [
+        "NODE",
+        *(share.head if i < drawn else share.short for i, share in enumerate(shares)),
+        "PODS",
+    ]
+    widths = [room, *(BAR_WIDTH if i < drawn else FIGURE_WIDTH for i in range(len(shares))), 0]
+    yield "  " + paint("dim", pad_cells(heads, heads, widths))
     for name in nodes:
         now = cycle.after[name]
         was = cycle.before.get(name) or now
-        label = shortened(name, room)
+        label = shorten(name, room)
         pods = f"{was.pods} → {now.pods}" if was.pods != now.pods else f"{now.pods}"
         cells, plain = [label], [label]
         for i, share in enumerate(shares):
             before, after = share.of(was), share.of(now)
             figures = _figures(before, after)
-            painted = _drawn(before, after, paint) if i < drawn else (figures, figures)
+            painted = _bar_with_plain(before, after, paint) if i < drawn else (figures, figures)
             cells.append(painted[0])
             plain.append(painted[1])
-        yield "  " + padded([*cells, pods], [*plain, pods], widths)
+        yield "  " + pad_cells([*cells, pods], [*plain, pods], widths)
     if left_out:
-        yield f"  … and {counted(left_out, 'more node')} that changed"
+        yield f"  … and {format_count(left_out, 'more node')} that changed"
 
 
-def _worth_showing(cycle: Cycle) -> tuple[list[str], int]:
+def _worth_showing(cycle: SimulatedCycle) -> tuple[list[str], int]:
     """The nodes to show, in order, and how many others changed."""
     if len(cycle.after) <= MOST_NODES:
         return list(cycle.after), 0
@@ -115,11 +243,13 @@ def _worth_showing(cycle: Cycle) -> tuple[list[str], int]:
 
 def _difference(was: Load | None, now: Load) -> float:
     before = was or Load(0, 0, 0)
-    return max(abs((it.of(now) or 0) - (it.of(before) or 0)) for it in (CPU, MEMORY, MEASURED))
+    return max(
+        abs((share.of(now) or 0) - (share.of(before) or 0)) for share in (CPU, MEMORY, MEASURED)
+    )
 
 
-def _drawn(was: float | None, now: float | None, paint: Paint) -> tuple[str, str]:
-    """The bar, and the same without colour."""
+def _bar_with_plain(was: float | None, now: float | None, paint: Paint) -> tuple[str, str]:
+    """The bar with colour, and without."""
     kept = None if was is None or now is None else min(was, now)
     return bar(was, now, paint, kept), bar(was, now, Paint(False), kept)
 
@@ -130,145 +260,113 @@ def _figures(was: float | None, now: float | None) -> str:
     return f"{now:.0f}%" if round(was) == round(now) else f"{was:.0f}% → {now:.0f}%"
 
 
-MOST_MOVES = 12
-TIMES = {1: "once", 2: "twice"}
+# -- two policies side by side ---------------------------------------------------------------------
 
 
-def stories_text(stories: Sequence[Story], paint: Paint, columns: int) -> str:
-    """One policy cycle by cycle, or two side by side, and what came of it."""
-    first, *others = stories
-    blocks = [[opening(first)]]
-    if others:
-        blocks.append([*compared(stories)])
-        blocks.append([*side_by_side(stories, paint)])
-    else:
-        blocks += _cycles(first, paint, columns)
-    for story in stories:
-        blocks.append([*ending(story, paint, columns, named=bool(others))])
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def _cycles(story: Story, paint: Paint, columns: int) -> list[list[str]]:
-    """A block for each cycle; cycles in a row in which nothing happens share one."""
-    blocks = []
-    broken: Mapping[str, int] = story.troubles
-    for (quiet, *_), group in groupby(story.chapters, key=_alike):
-        chapters = list(group)
-        if quiet:
-            blocks.append([*_nothing_moved(chapters, paint, columns)])
+def compare_cycles(results: Sequence[SimulationResult]) -> Iterator[str]:
+    """A line of each policy for each cycle; quiet ones in a row that read alike share one."""
+    lines = [("", *(shorten(result.policy, POLICY_NAME_WIDTH) for result in results))]
+    events: dict[int, tuple[str, ...]] = {}
+    alike: list[CycleWithEvents] = []
+    for cycles in zip_longest(*(result.cycles_with_events for result in results)):
+        first = next(entry for entry in cycles if entry)
+        cells = tuple(map(_cycle_in_short, cycles))
+        quiet = all(entry is None or entry.cycle.is_quiet for entry in cycles)
+        if quiet and cells == lines[-1][1:]:
+            alike.append(first)
+            lines[-1] = (f"cycles {alike[0].cycle.number} to {first.cycle.number}", *cells)
             continue
-        for chapter in chapters:
-            blocks.append([*_cycle(chapter, broken, paint, columns)])
-            broken = chapter.cycle.troubles
-    return blocks
+        alike = [first]
+        events[len(lines)] = first.events
+        lines.append((when([first]), *cells))
+    for i, line in enumerate(align_columns(lines, 0)):
+        yield from (f"event: {sentence}" for sentence in events.get(i, ()))
+        yield line
 
 
-def _alike(chapter: Chapter) -> tuple[bool, tuple[str, ...]]:
-    """By what cycles in a row are told together: nothing happens, and the same is tainted."""
-    return chapter.cycle.quiet, tuple(chapter.cycle.tainted)
+def _cycle_in_short(entry: CycleWithEvents | None) -> str:
+    if entry is None:
+        return "settled"
+    cycle = entry.cycle
+    returned = sum(move.returned for move in cycle.moves)
+    parts = [
+        f"{len(cycle.tainted)} tainted" if cycle.tainted else "",
+        f"{len(cycle.moves)} moved" if cycle.moves else "",
+        f"{returned} back" if returned else "",
+        f"{len(cycle.newly_scheduled)} came in" if cycle.newly_scheduled else "",
+        f"{cycle.waiting} wait" if cycle.waiting else "",
+    ]
+    return ", ".join(part for part in parts if part) or "-"
 
 
-def _nothing_moved(chapters: Sequence[Chapter], paint: Paint, columns: int) -> Iterator[str]:
-    yield paint("bold", when(chapters)) + "  nothing moved"
-    if tainted := chapters[0].cycle.tainted:
-        yield from rows([Row("tainted", "", tainted_in_words(tainted))], paint, columns)
+FIGURES: Mapping[str, Callable[[SimulationResult], str]] = {
+    "moves": lambda result: f"{result.move_count:,}",
+    "evictions without effect": lambda result: f"{result.returned:,}",
+    "ping-pong": lambda result: f"{sum(moved.times for moved in result.ping_pong):,}",
+    "most evicted workload": lambda result: (
+        f"{max(result.evictions_by_workload.values(), default=0):,}"
+    ),
+    "pods that wait": lambda result: f"{len(result.waiting_pods):,}",
+    "rules broken": lambda result: f"{count_broken_rules(result.cycles[-1].violations):,}",
+    "settled": lambda result: _settled_after(result),
+}
+"""The figures by which two policies are compared."""
 
 
-def _cycle(
-    chapter: Chapter, broken: Mapping[str, int], paint: Paint, columns: int
+def compare_figures(results: Sequence[SimulationResult], paint: Paint) -> Iterator[str]:
+    """A line for each figure, a column for each policy."""
+    head = ("", *(shorten(result.policy, POLICY_NAME_WIDTH) for result in results))
+    lines = [(name, *map(figure, results)) for name, figure in FIGURES.items()]
+    if any(map(busiest_node_change, results)):
+        lines.append(
+            ("fullest by query", *(busiest_node_change(result) or "-" for result in results))
+        )
+    first, *rest = align_columns([head, *lines], 0)
+    yield paint("bold", first)
+    yield from rest
+
+
+def _settled_after(result: SimulationResult) -> str:
+    after = result.settled_after
+    return "not" if after is None else f"after cycle {after}" if after else "from the start"
+
+
+# -- the summary -----------------------------------------------------------------------------------
+
+
+def result_summary(
+    result: SimulationResult, paint: Paint, columns: int, *, named: bool
 ) -> Iterator[str]:
-    cycle = chapter.cycle
-    yield f"{paint('bold', when([chapter]))}  {moved(cycle)}"
-    said = [Row("outside", "", says) for says in chapter.events]
-    if cycle.tainted:
-        said.append(Row("tainted", "", tainted_in_words(cycle.tainted)))
-    yield from rows(said, paint, columns)
-    yield from _landings(cycle.landings, columns)
-    for sentence in _remarks(cycle):
-        yield f"  {sentence}"
-    if changes := changed(broken, cycle.troubles):
-        yield from rows([Row("rules broken:", "", changes)], paint, columns)
-    if cycle.landings or cycle.came_in:
-        yield ""
-        yield from bars(cycle, paint, columns)
+    """When the cluster settled, ping-pong, waiting pods, and evictions per workload."""
+    prefix = f"{result.policy}: " if named else ""
+    yield paint("bold", f"{prefix}{settled_sentence(result)}")
+    lines = []
+    if not named:
+        lines.append(TextRow("moves", "", _total_moves(result)))
+        if measured := busiest_node_change(result):
+            lines.append(TextRow("by query", "", f"the fullest node {measured}"))
+    if result.stopped_early:
+        lines.append(
+            TextRow("stopped", "", f"after cycle {result.cycles[-1].number}; --cycles runs on")
+        )
+    lines += _first("ping-pong", [str(summary) for summary in result.ping_pong], "workload")
+    waiting = [f"{waiter.pod.key}: {waiter.why}" for waiter in result.waiting_pods]
+    lines += _first("waits", waiting, "pod")
+    moved_most = [f"{times:,} of {name}" for name, times in result.evictions_by_workload.items()]
+    if moved_most:
+        more = len(moved_most) - MOST_NAMES
+        some = moved_most[:MOST_NAMES] + ([format_count(more, "more workload")] if more > 0 else [])
+        lines.append(TextRow("evictions", "", f"per workload: {', '.join(some)}"))
+    yield from format_rows(lines, paint, columns)
 
 
-def tainted_in_words(tainted: Mapping[str, tuple[Taint, ...]]) -> str:
-    """`twice node-1, node-4; once node-2`: nodes by how many soft taints they have."""
-    by_count: dict[int, list[str]] = {}
-    for name, taints in tainted.items():
-        by_count.setdefault(len(taints), []).append(name)
-    told = []
-    for count, names in sorted(by_count.items(), reverse=True):
-        more = f" and {len(names) - MOST_NODES} more" if len(names) > MOST_NODES else ""
-        times = TIMES.get(count, f"{count} times")
-        told.append(f"{times} {', '.join(names[:MOST_NODES])}{more}")
-    return "; ".join(told)
+def _first(label: str, sentences: Sequence[str], noun: str) -> Iterator[TextRow]:
+    """The first few of these sentences, and how many others there are."""
+    yield from (TextRow(label, "", sentence) for sentence in sentences[:MOST_NAMES])
+    if len(sentences) > MOST_NAMES:
+        yield TextRow("", "", f"and {format_count(len(sentences) - MOST_NAMES, f'more {noun}')}")
 
 
-def moved(cycle: Cycle) -> str:
-    """How many pods moved, off how many nodes."""
-    if not cycle.landings:
-        return "nothing moved"
-    left = len({landing.pod.node for landing in cycle.landings})
-    return f"{counted(len(cycle.landings), 'pod')} moved off {counted(left, 'node')}"
-
-
-def _landings(landings: Sequence[Landing], columns: int) -> Iterator[str]:
-    """`web/a  node-1 → node-4  plugin`, or the plugin above where it does not fit beside."""
-    shown = landings[:MOST_MOVES]
-    cells = [(it.pod.key, _from_to(it), it.plugin) for it in shown]
-    if widest(cells) <= columns:
-        yield from aligned(cells) if cells else ()
-    else:
-        squeezed = aligned([*_squeezed(shown, columns - 6)], 4)
-        plugins = (landing.plugin for landing in shown)
-        for plugin, lines in groupby(zip(plugins, squeezed, strict=True), key=lambda it: it[0]):
-            yield f"  {plugin}"
-            yield from (line for _, line in lines)
-    if len(landings) > MOST_MOVES:
-        yield f"  … and {len(landings) - MOST_MOVES:,} more"
-
-
-def _squeezed(landings: Sequence[Landing], width: int) -> Iterator[tuple[str, str]]:
-    """Each pod, and the nodes it left and landed on, shortened until both fit the width."""
-    longest = max(len(_from_to(landing)) for landing in landings)
-    most = max(width - longest, width * 2 // 5)
-    names = [shortened(landing.pod.key, most) for landing in landings]
-    half = (width - max(map(len, names)) - 3) // 2
-    for name, landing in zip(names, landings, strict=True):
-        source, target = shortened(landing.pod.node, half), shortened(_where(landing), half)
-        yield name, f"{source} → {target}"
-
-
-def _from_to(landing: Landing) -> str:
-    """`node-1 → node-4`."""
-    return f"{landing.pod.node} → {_where(landing)}"
-
-
-def _where(landing: Landing) -> str:
-    if landing.node is None:
-        return "waits"
-    return landing.node or "gone"
-
-
-def _remarks(cycle: Cycle) -> Iterator[str]:
-    returned = sum(landing.returned for landing in cycle.landings)
-    if returned == 1:
-        yield "1 came back to the node it left: a move for nothing"
-    elif returned:
-        yield f"{returned:,} came back to the node they left: moves for nothing"
-    if cycle.came_in:
-        yield f"{counted(len(cycle.came_in), 'pod')} that had waited found a node"
-    if cycle.waiting:
-        verb = "waits" if cycle.waiting == 1 else "wait"
-        yield f"{counted(cycle.waiting, 'pod')} {verb} for a node"
-
-
-def changed(before: Mapping[str, int], now: Mapping[str, int]) -> str:
-    """`spread 3 → 1, taints 2`: kinds of rules that are broken, or were."""
-    told = []
-    for kind in sorted({*before, *now} - {PENDING}):
-        was, is_now = before.get(kind, 0), now.get(kind, 0)
-        told.append(f"{kind} {was} → {is_now}" if was != is_now else f"{kind} {is_now}")
-    return ", ".join(told)
+def _total_moves(result: SimulationResult) -> str:
+    returned = f", {result.returned:,} of them without effect" if result.returned else ""
+    return f"{result.move_count:,} in {format_count(len(result.cycles), 'cycle')}{returned}"

@@ -1,4 +1,4 @@
-"""A simulation for programs: keys are stable, new ones may join."""
+"""A simulation for programs: keys are stable, new ones may be added."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from resettle.simulate.measures import Load
-from resettle.simulate.ping_pong import Rally
-from resettle.simulate.result import Chapter, Story, became
+from resettle.simulate.ping_pong import PingPongSummary
+from resettle.simulate.result import CycleWithEvents, SimulationResult, move_result
 from resettle.simulate.scheduler import workload
-from resettle.simulate.simulation import Landing
+from resettle.simulate.simulation import SimulatedMove
 
 
-def stories_document(stories: Sequence[Story]) -> dict[str, Any]:
-    """What is simulated, and a run for each policy."""
-    first = stories[0]
+def simulation_document(results: Sequence[SimulationResult]) -> dict[str, Any]:
+    """The simulated cluster, and one run for each policy."""
+    first = results[0]
     return {
         "snapshot": {
             "nodes": len(first.loads),
@@ -23,79 +23,80 @@ def stories_document(stories: Sequence[Story]) -> dict[str, Any]:
             "taken_at": _instant(first.taken_at),
         },
         "interval_seconds": first.interval.total_seconds(),
-        "start": {"nodes": _nodes(first.loads), "troubles": dict(first.troubles)},
-        "runs": [_run(story) for story in stories],
+        "start": {"nodes": _nodes(first.loads), "troubles": dict(first.violations)},
+        "runs": [_run(result) for result in results],
     }
 
 
-def _run(story: Story) -> dict[str, Any]:
+def _run(result: SimulationResult) -> dict[str, Any]:
     return {
-        "policy": story.policy,
-        "soft_taints": story.tainting,
-        "settled_after": story.settled_after,
-        "stopped_early": story.stopped_early,
+        "policy": result.policy,
+        "soft_taints": result.tainting,
+        "settled_after": result.settled_after,
+        "stopped_early": result.stopped_early,
         "totals": {
-            "cycles": len(story.cycles),
-            "moves": story.moves,
-            "returned": story.returned,
-            "ping_pong": sum(rally.times for rally in story.ping_pong),
-            "waiting": len(story.waits),
+            "cycles": len(result.cycles),
+            "moves": result.move_count,
+            "returned": result.returned,
+            "ping_pong": sum(summary.times for summary in result.ping_pong),
+            "waiting": len(result.waiting_pods),
             "restarts": [
-                {"workload": name, "pods": times} for name, times in story.restarts.items()
+                {"workload": name, "pods": times}
+                for name, times in result.evictions_by_workload.items()
             ],
         },
-        "ping_pong": [_rally(rally) for rally in story.ping_pong],
+        "ping_pong": [_ping_pong(summary) for summary in result.ping_pong],
         "waiting": [
-            {"namespace": it.pod.namespace, "name": it.pod.name, "why": it.why}
-            for it in story.waits
+            {"namespace": waiter.pod.namespace, "name": waiter.pod.name, "why": waiter.why}
+            for waiter in result.waiting_pods
         ],
-        "cycles": [_cycle(chapter) for chapter in story.chapters],
+        "cycles": [_cycle(entry) for entry in result.cycles_with_events],
     }
 
 
-def _cycle(chapter: Chapter) -> dict[str, Any]:
-    cycle = chapter.cycle
+def _cycle(entry: CycleWithEvents) -> dict[str, Any]:
+    cycle = entry.cycle
     return {
         "number": cycle.number,
         "at": _instant(cycle.at),
-        "events": list(chapter.events),
+        "events": list(entry.events),
         "tainted": [
-            {"name": name, "taints": [str(it) for it in taints]}
+            {"name": name, "taints": [str(taint) for taint in taints]}
             for name, taints in cycle.tainted.items()
         ],
-        "landings": [_landing(landing) for landing in cycle.landings],
+        "landings": [_move(move) for move in cycle.moves],
         "came_in": [
-            {"namespace": it.pod.namespace, "name": it.pod.name, "node": it.node}
-            for it in cycle.came_in
+            {"namespace": placed.pod.namespace, "name": placed.pod.name, "node": placed.node}
+            for placed in cycle.newly_scheduled
         ],
         "waiting": cycle.waiting,
-        "troubles": dict(cycle.troubles),
+        "troubles": dict(cycle.violations),
         "ping_pong": len(cycle.ping_pong),
         "nodes": _nodes(cycle.after),
     }
 
 
-def _landing(landing: Landing) -> dict[str, Any]:
+def _move(move: SimulatedMove) -> dict[str, Any]:
     return {
-        "namespace": landing.pod.namespace,
-        "name": landing.pod.name,
-        "workload": workload(landing.pod),
-        "from": landing.pod.node,
-        "to": landing.node or None,
-        "became": became(landing),
-        "plugin": landing.plugin,
-        "profile": landing.profile,
-        "reason": landing.reason,
+        "namespace": move.pod.namespace,
+        "name": move.pod.name,
+        "workload": workload(move.pod),
+        "from": move.pod.node,
+        "to": move.node or None,
+        "became": move_result(move),
+        "plugin": move.plugin,
+        "profile": move.profile,
+        "reason": move.reason,
     }
 
 
-def _rally(rally: Rally) -> dict[str, Any]:
+def _ping_pong(summary: PingPongSummary) -> dict[str, Any]:
     return {
-        "workload": rally.workload,
-        "times": rally.times,
-        "pods": list(rally.pods),
-        "plugins": list(rally.plugins),
-        "nodes": list(rally.nodes),
+        "workload": summary.workload,
+        "times": summary.times,
+        "pods": list(summary.pods),
+        "plugins": list(summary.plugins),
+        "nodes": list(summary.nodes),
     }
 
 
@@ -103,16 +104,16 @@ def _nodes(loads: Mapping[str, Load]) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "cpu_percent": _rounded(load.cpu),
-            "memory_percent": _rounded(load.memory),
+            "cpu_percent": _round_percent(load.cpu),
+            "memory_percent": _round_percent(load.memory),
             "pods": load.pods,
-            "measured_percent": _rounded(load.measured),
+            "measured_percent": _round_percent(load.measured),
         }
         for name, load in loads.items()
     ]
 
 
-def _rounded(share: float | None) -> float | None:
+def _round_percent(share: float | None) -> float | None:
     return None if share is None else round(share, 1)
 
 

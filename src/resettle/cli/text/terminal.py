@@ -1,6 +1,6 @@
-"""Columns for lines of any width: names shortened in the middle where they do not fit.
+"""Aligned columns and wrapped rows for terminals of any width.
 
-Lines that fit the terminal: what is said of something, wrapped beside or below who says it.
+A sentence stands beside the name it belongs to; in a narrow terminal it moves below the name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from resettle.cli.text.plan import Paint
 
 
-def aligned(rows: Sequence[Sequence[str]], indent: int = 2) -> Iterator[str]:
+def align_columns(rows: Sequence[Sequence[str]], indent: int = 2) -> Iterator[str]:
     """Rows of plain cells, each column as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -21,7 +21,7 @@ def aligned(rows: Sequence[Sequence[str]], indent: int = 2) -> Iterator[str]:
         yield (" " * indent + "  ".join(cells)).rstrip()
 
 
-def padded(cells: Iterable[str], plain: Iterable[str], widths: Iterable[int]) -> str:
+def pad_cells(cells: Iterable[str], plain: Iterable[str], widths: Iterable[int]) -> str:
     """A row of painted cells, each as wide as its column; `plain` are the cells without paint."""
     together = (
         cell + " " * (width - len(bare))
@@ -30,46 +30,50 @@ def padded(cells: Iterable[str], plain: Iterable[str], widths: Iterable[int]) ->
     return "  ".join(together).rstrip()
 
 
-def widest(rows: Sequence[Sequence[str]], indent: int = 2) -> int:
+def table_width(rows: Sequence[Sequence[str]], indent: int = 2) -> int:
     """How many columns of the terminal these rows take."""
-    return max((len(line) for line in aligned(rows, indent)), default=0)
+    return max((len(line) for line in align_columns(rows, indent)), default=0)
 
 
 NARROW = 40
-"""With less room than this for a sentence, it goes below the name instead of beside it."""
+"""With fewer columns than this for a sentence, it goes below the name instead of beside it."""
 
 
-class Row(NamedTuple):
-    """What was done, by whom, and in which words."""
+class TextRow(NamedTuple):
+    """A label such as `refused`, the name of a plugin, pod or budget, and a sentence about it."""
 
-    verb: str
-    who: str
-    what: str
+    label: str
+    name: str
+    sentence: str
 
 
-def width() -> int:
+def terminal_width() -> int:
     """Columns of the terminal, or 80."""
     return max(shutil.get_terminal_size((80, 24)).columns, 60)
 
 
-def rows(said: Sequence[Row], paint: Paint, columns: int, indent: int = 2) -> Iterator[str]:
-    """Rows in three columns where they fit, else with the words below the name."""
-    if not said:
+def format_rows(
+    texts: Sequence[TextRow], paint: Paint, columns: int, indent: int = 2
+) -> Iterator[str]:
+    """Rows in three columns where they fit, else with the sentence below the name."""
+    if not texts:
         return
-    verbs = max(len(row.verb) for row in said) + 2
-    longest = max(len(row.who) for row in said)
+    label_width = max(len(row.label) for row in texts) + 2
+    longest = max(len(row.name) for row in texts)
     names = longest + 2 if longest else 0
-    beside = columns - indent - verbs - names >= NARROW
-    for row in said:
-        verb = " " * indent + row.verb.ljust(verbs)
-        if beside or not row.who:
-            yield from _wrapped(verb + (row.who.ljust(names) if beside else ""), row.what, columns)
+    beside = columns - indent - label_width - names >= NARROW
+    for row in texts:
+        label = " " * indent + row.label.ljust(label_width)
+        if beside or not row.name:
+            yield from _wrap(
+                label + (row.name.ljust(names) if beside else ""), row.sentence, columns
+            )
         else:
-            yield verb + paint("bold", row.who)
-            yield from _wrapped(" " * (indent + verbs), row.what, columns)
+            yield label + paint("bold", row.name)
+            yield from _wrap(" " * (indent + label_width), row.sentence, columns)
 
 
-def _wrapped(start: str, text: str, columns: int) -> Iterator[str]:
+def _wrap(start: str, text: str, columns: int) -> Iterator[str]:
     lines = textwrap.wrap(
         text,
         max(columns - len(start), 20),
@@ -81,9 +85,9 @@ def _wrapped(start: str, text: str, columns: int) -> Iterator[str]:
         yield " " * len(start) + line
 
 
-def hints(said: Iterable[str], paint: Paint, columns: int) -> Iterator[str]:
-    """What would help, each on lines of its own."""
-    for hint in said:
-        first, *rest = _wrapped("hint: ", hint, columns)
+def format_hints(sentences: Iterable[str], paint: Paint, columns: int) -> Iterator[str]:
+    """Each hint wrapped, on lines of its own."""
+    for hint in sentences:
+        first, *rest = _wrap("hint: ", hint, columns)
         yield first.replace("hint:", paint("stays", "hint:"), 1)
         yield from rest
