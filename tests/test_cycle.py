@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from resettle.cycle import CycleContext, Report, run_cycle
+from resettle.cycle import CycleContext, CycleReport, run_cycle
 from resettle.eviction.in_flight import PATIENCE_SECONDS
-from resettle.framework import Ending
+from resettle.framework import MoveResult
 from resettle.model.pod import IN_PROGRESS
 from resettle.testing import Fault, World, cluster, node, pod
 from tests.eviction.builders import WILLING
@@ -17,7 +17,7 @@ from tests.eviction.harness import Rig, rigged, story
 from tests.framework.fakes import planner
 from tests.kube.watch.harness import caught_up
 
-E = Ending
+E = MoveResult
 DENIED = 'admission webhook "virt.example" denied the request: '
 BEGUN = f"{DENIED}Eviction triggered evacuation"
 
@@ -45,15 +45,15 @@ def house(rig: Rig, document: dict[str, Any], *, in_background: bool = True) -> 
     return CycleContext(
         descheduler=planner(document),
         cache=rig.cache,
-        ledger=rig.ledger,
-        recorder=rig.recorder,
+        in_flight_moves=rig.ledger,
+        event_writer=rig.recorder,
         execute=rig.executor(in_background=in_background, at_once=1).execute,
         clock=rig.clock,
         log=rig.log,
     )
 
 
-async def cycle(rig: Rig, lived_in: CycleContext) -> Report:
+async def cycle(rig: Rig, lived_in: CycleContext) -> CycleReport:
     """One cycle, with all of its effects known afterwards."""
     report = await run_cycle(lived_in)
     await caught_up(rig.pocket, rig.cache)
@@ -143,7 +143,7 @@ def test_no_second_request_is_sent_while_others_move_a_pod_and_limits_count_it()
             mark(rig, "p0", "true")
             mark(rig, "p1", "true")
             await cycle(rig, lived_in)
-            rig.clock.wind(timedelta(seconds=10 * PATIENCE_SECONDS))
+            rig.clock.advance(timedelta(seconds=10 * PATIENCE_SECONDS))
             await cycle(rig, lived_in)
             assert rig.asked == ["p0", "p1"], "what is confirmed never ages"
 
@@ -168,7 +168,7 @@ def test_an_acceptance_that_nobody_confirms_is_given_up(seconds: float, asked: l
             begins_to_move(rig)
             lived_in = house(rig, policy())
             await cycle(rig, lived_in)
-            rig.clock.wind(timedelta(seconds=seconds))
+            rig.clock.advance(timedelta(seconds=seconds))
             await cycle(rig, lived_in)
 
             assert rig.asked == asked

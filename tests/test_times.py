@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from resettle.model.resources import written
-from resettle.times import as_duration, spoken
+from resettle.model.resources import format_amount
+from resettle.times import format_duration, policy_duration
 
 
 @pytest.mark.parametrize(
@@ -17,15 +17,15 @@ from resettle.times import as_duration, spoken
         pytest.param(timedelta(seconds=-5), "0s", "0s", id="the future counts as now"),
         pytest.param(timedelta(seconds=59.9), "59s", "59s", id="whole seconds that have passed"),
         pytest.param(timedelta(minutes=40), "40m", "40m", id="minutes"),
-        pytest.param(timedelta(minutes=90), "1h30m", "1h30m", id="two units"),
+        pytest.param(timedelta(minutes=90), "1h 30m", "1h30m", id="two units"),
         pytest.param(timedelta(hours=1, seconds=5), "1h", "1h5s", id="the third unit is cut off"),
-        pytest.param(timedelta(days=3, hours=4, minutes=5), "3d4h", "76h5m", id="days"),
+        pytest.param(timedelta(days=3, hours=4, minutes=5), "3d 4h", "76h5m", id="days"),
     ],
 )
 def test_a_span_is_told_briefly_and_written_exactly(
     span: timedelta, words: str, exact: str
 ) -> None:
-    assert (spoken(span), as_duration(span)) == (words, exact)
+    assert (format_duration(span), policy_duration(span)) == (words, exact)
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_a_span_is_told_briefly_and_written_exactly(
     ],
 )
 def test_an_amount_is_written_as_people_write_it(resource: str, amount: int, words: str) -> None:
-    assert written(resource, amount) == words
+    assert format_amount(resource, amount) == words

@@ -19,32 +19,32 @@ from typing import Any
 from msgspec import Struct
 
 from resettle.clock import Clock, Stopwatch
-from resettle.eviction.in_flight import Ledger
-from resettle.eviction.pod_events import Recorder
+from resettle.eviction.in_flight import InFlightMoves
+from resettle.eviction.pod_events import EventWriter
 from resettle.framework.descheduler import Descheduler
-from resettle.framework.mover import Ending, Moved, Outcome
+from resettle.framework.mover import MoveResponse, MoveResult, OnMoveResponse
 from resettle.framework.plan import Move, Plan, Turn
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.framework.tracing import NO_SPANS, Spans
 from resettle.kube.watch.cache import Cache
 from resettle.log import Log
 from resettle.model.snapshot import Snapshot
-from resettle.utilization.sources.poller import Meters
+from resettle.utilization.sources.poller import UsagePoller
 
-ROUNDS = 4
-"""Plans drawn in one cycle, at most."""
+MAX_ROUNDS = 4
+"""The most plans that are drawn in one cycle."""
 
-ExecutePlan = Callable[[Sequence[Move], Snapshot], Awaitable[list[Outcome]]]
+ExecutePlan = Callable[[Sequence[Move], Snapshot], Awaitable[list[MoveResponse]]]
 
 
 class Round(Struct, frozen=True):
-    """A plan, and what became of its moves."""
+    """A plan, and the outcomes of its moves."""
 
     plan: Plan
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MoveResponse, ...]
 
 
-class Report(Struct, frozen=True):
+class CycleReport(Struct, frozen=True):
     """What a cycle did."""
 
     rounds: tuple[Round, ...]
@@ -63,23 +63,29 @@ class Report(Struct, frozen=True):
         return self.rounds[-1].plan
 
     @property
-    def endings(self) -> Counter[Ending]:
+    def endings(self) -> Counter[MoveResult]:
         """How many moves ended in which way."""
-        return Counter(outcome.ending for one in self.rounds for outcome in one.outcomes)
+        return Counter(outcome.result for drawn in self.rounds for outcome in drawn.outcomes)
 
     @property
     def cut_short(self) -> str:
         """Why it ended before all was sent; empty if all was."""
-        every = (outcome for one in self.rounds for outcome in one.outcomes)
-        return next((it.says for it in every if it.ending is Ending.UNSENT and it.says), "")
+        every = (outcome for drawn in self.rounds for outcome in drawn.outcomes)
+        return next(
+            (
+            outcome.message
+            for outcome in every
+            if outcome.result is MoveResult.UNSENT and outcome.message
+        ), ""
+        )
 
     @property
     def errors(self) -> tuple[str, ...]:
         """What failed while plans were drawn."""
-        return tuple(dict.fromkeys(error for one in self.rounds for error in one.plan.errors))
+        return tuple(dict.fromkeys(error for drawn in self.rounds for error in drawn.plan.errors))
 
 
-CycleObserver = Callable[[Snapshot, Report], None]
+CycleObserver = Callable[[Snapshot, CycleReport], None]
 """Called at the end of each cycle with the snapshot it used and the report of what it did."""
 
 
@@ -89,12 +95,12 @@ class CycleContext:
 
     descheduler: Descheduler
     cache: Cache
-    ledger: Ledger
-    recorder: Recorder
+    in_flight_moves: InFlightMoves
+    event_writer: EventWriter
     execute: ExecutePlan
     clock: Clock
     log: Log
-    meters: Meters | None = None
+    usage_poller: UsagePoller | None = None
     """The source of how busy nodes are; None where the policy needs none."""
     policy: str = ""
     """The text of the policy that the descheduler was made from."""
@@ -103,25 +109,25 @@ class CycleContext:
     history: Mapping[tuple[str, str], Any] = field(default_factory=dict)
 
 
-async def run_cycle(context: CycleContext) -> Report:
+async def run_cycle(context: CycleContext) -> CycleReport:
     """Run one cycle and return the report of what it did."""
     with context.spans.cycle():
         return await _cycle(context)
 
 
-async def _cycle(context: CycleContext) -> Report:
+async def _cycle(context: CycleContext) -> CycleReport:
     began = context.clock.steady()
     phases, turns = Stopwatch[str](), Stopwatch[Turn]()
     with phases.phase("measure"):
-        usage = await context.meters.measured() if context.meters else {}
-    context.ledger.sweep()
+        usage = await context.usage_poller.measure() if context.usage_poller else {}
+    context.in_flight_moves.drop_expired()
     with phases.phase("snapshot"):
         snapshot = context.cache.snapshot(
-            context.clock.now(), history=context.history, moving=context.ledger.moving
-        ).measured(usage)
+            context.clock.now(), history=context.history, moving=context.in_flight_moves.moving
+        ).with_usage(usage)
     draw = partial(_draw, context, snapshot, turns)
     earlier_rounds, rounds = NO_EARLIER_ROUNDS, list[Round]()
-    while len(rounds) < ROUNDS:
+    while len(rounds) < MAX_ROUNDS:
         with phases.phase("plan"):
             plan = await _draw_in_thread(partial(draw, earlier_rounds=earlier_rounds))
         with phases.phase("carry-out"):
@@ -131,8 +137,8 @@ async def _cycle(context: CycleContext) -> Report:
             break
         earlier_rounds = earlier_rounds.after(plan.moves, outcomes)
     context.history = rounds[-1].plan.history
-    context.recorder.held_back(rounds[-1].plan.held_back)
-    report = Report(
+    context.event_writer.record_held_back(rounds[-1].plan.held_back)
+    report = CycleReport(
         tuple(rounds),
         context.clock.steady() - began,
         phases={name: spent.wall for name, spent in phases.spent.items()},
@@ -157,28 +163,28 @@ def _draw(
                 yield
 
         plan = context.descheduler.draw_plan(snapshot, phase=at_work, earlier_rounds=earlier_rounds)
-        planning.drawn(len(plan.moves), plan.errors)
+        planning.plan_drawn(len(plan.moves), plan.errors)
         return plan
 
 
 async def _draw_in_thread(draw: Callable[[], Plan]) -> Plan:
     """Draw the plan in a worker thread, so that watches and the lease go on meanwhile."""
-    gc.disable()  # a plan leaves no garbage behind, and to look for it costs a third of its time
+    gc.disable()  # a plan leaves no garbage, and looking for it takes a third of its time
     try:
         return await asyncio.to_thread(draw)
     finally:
         gc.enable()
 
 
-def _worth_another_plan(outcomes: Sequence[Outcome]) -> bool:
-    """Whether others may go in place of those that did not, and we may still act."""
-    endings = {outcome.ending for outcome in outcomes}
-    return Ending.UNSENT not in endings and any(
-        ending.declined or ending is Ending.GONE for ending in endings
+def _worth_another_plan(outcomes: Sequence[MoveResponse]) -> bool:
+    """Whether other pods may move instead of declined ones, and we may still act."""
+    endings = {outcome.result for outcome in outcomes}
+    return MoveResult.UNSENT not in endings and any(
+        ending.declined or ending is MoveResult.GONE for ending in endings
     )
 
 
-def log_report(report: Report, log: Log) -> None:
+def log_report(report: CycleReport, log: Log) -> None:
     """Log what each plugin did, and one line for the whole cycle."""
     plan = report.plan
     for run in plan.runs:
@@ -203,8 +209,8 @@ def log_report(report: Report, log: Log) -> None:
         "cycle done",
         nodes=plan.nodes_in_scope,
         pods=plan.pods,
-        planned=sum(len(one.plan.moves) for one in report.rounds),
-        evicted=endings.pop(Ending.EVICTED, 0),
+        planned=sum(len(drawn.plan.moves) for drawn in report.rounds),
+        evicted=endings.pop(MoveResult.EVICTED, 0),
         **{ending.replace("-", "_"): count for ending, count in sorted(endings.items())},
         refused=sum(plan.refused.values()),
         refusals=plan.refused or None,
@@ -216,16 +222,16 @@ def log_report(report: Report, log: Log) -> None:
 
 def log_state(context: CycleContext) -> None:
     """Log the state of the cache and the moves in flight, so that both can be checked."""
-    context.cache.tell(context.log)
-    stages = Counter(entry.stage for entry in context.ledger.entries)
+    context.cache.log_state(context.log)
+    stages = Counter(entry.stage for entry in context.in_flight_moves.moves)
     context.log.info("in flight", moves=stages.total(), **{str(k): n for k, n in stages.items()})
 
 
 async def preview(
-    moves: Sequence[Move], snapshot: Snapshot, log: Log, moved: Moved
-) -> list[Outcome]:
+    moves: Sequence[Move], snapshot: Snapshot, log: Log, moved: OnMoveResponse
+) -> list[MoveResponse]:
     """Log what would be evicted and return the outcome `shown` for each move."""
-    shown = Outcome(Ending.SHOWN)
+    shown = MoveResponse(MoveResult.SHOWN)
     for move in moves:
         moved(move, shown)
         log.info(

@@ -1,14 +1,14 @@
-"""Every error a person can meet, each leaf a different thing to do about it.
+"""Every error a user can see, each leaf with a different remedy.
 
     ResettleError
-    ├── InputError          mend the file or the flag that the message names
+    ├── InputError          correct the file or the flag that the message names
     ├── PolicyError         edit the policy; carries every problem found, each with its place
-    ├── PluginError         two packages claim one name, or a plugin is not what it says
-    ├── NotNow              nothing: we are asked to stop
-    │   └── LeaseLost           nothing either; whoever holds the lease now goes on
-    └── ClusterError        the cluster said no, or nothing at all
+    ├── PluginError         two packages have one plugin name, or a plugin is invalid
+    ├── NotNow              nothing: a stop was requested
+    │   └── LeaseLost           nothing either; the new holder of the lease goes on
+    └── ClusterError        the API server refused, or did not answer
         ├── ClusterUnreachable  look at the address and the network, or wait
-        │   └── AnswerLost          look whether what was asked for was done
+        │   └── AnswerLost          check whether the request was carried out
         ├── Unauthorized        renew the credentials
         └── Forbidden           grant the verb that the message names
 
@@ -21,11 +21,11 @@ from typing import Any
 
 
 class ResettleError(Exception):
-    """Something a person has to act upon; its text says what, where and how."""
+    """A problem that a user has to solve; its text says what, where and how."""
 
 
 class InputError(ResettleError):
-    """What was given cannot be read: a file, a flag, an object in a dump.
+    """An input cannot be used: a file, a flag, an object in a dump.
 
     `what` is wrong, and `fix` says what to do about it, if that is known.
     """
@@ -51,39 +51,39 @@ class PolicyError(ResettleError):
 
 
 class PluginError(ResettleError):
-    """The set of plugins does not hold together."""
+    """The installed plugins cannot be used together."""
 
 
 class NotNow(ResettleError):
-    """Acting has to end before the next request; the text says why."""
+    """No further request may be sent; the text says why."""
 
 
 class LeaseLost(NotNow):
-    """We lead no longer: another may be acting by now, so nothing more may be written."""
+    """We are no longer the leader: another may act now, so nothing more may be written."""
 
 
 class ClusterError(ResettleError):
-    """The API server gave no answer that can be used."""
+    """The API server gave no usable answer."""
 
 
 class ClusterUnreachable(ClusterError):
-    """Nobody answers at the address, or not in time.
+    """No answer from the address, or not in time.
 
-    `nobody_there` tells that nobody listens there now, as while a server restarts.
+    `connection_refused` means that nothing listens there now, as while a server restarts.
     """
 
-    def __init__(self, text: str, *, nobody_there: bool = False) -> None:
+    def __init__(self, text: str, *, connection_refused: bool = False) -> None:
         super().__init__(text)
-        self.nobody_there = nobody_there
+        self.connection_refused = connection_refused
 
 
 class AnswerLost(ClusterUnreachable):
-    """The request was sent and its answer never came: it may have been carried out."""
+    """The request was sent and no answer came: it may have been carried out."""
 
 
 class Unauthorized(ClusterError):
-    """The API server does not know who is asking."""
+    """The API server does not accept the credentials."""
 
 
 class Forbidden(ClusterError):
-    """Whoever is asking may not do so; the text names the verb and the resource."""
+    """The account lacks a permission; the text names the verb and the resource."""

@@ -1,6 +1,6 @@
-"""Text that people name on a command line: files, or standard input.
+"""Reads files that flags name (`-` is standard input), and writes files atomically.
 
-A file that is there as a whole or not at all.
+A file that is being written gets its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STDIN = "-"
 
 
 def read_text(file: str) -> str:
-    """The text of a file, or of stdin."""
+    """Read the text of a file, or of stdin."""
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
     except FileNotFoundError:
@@ -33,20 +33,20 @@ def read_text(file: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        where = f"line {line} of `{shown_name(file)}`"
+        where = f"line {line} of `{display_name(file)}`"
         raise InputError(f"{where} is not UTF-8 text; save the file as UTF-8") from None
 
 
-def shown_name(file: str) -> str:
-    """What messages call the file."""
+def display_name(file: str) -> str:
+    """The name of the file in messages."""
     return "stdin" if file == STDIN else file
 
 
 @contextmanager
-def replacing(name: str) -> Iterator[BinaryIO]:
-    """A file to write, which takes its name once all is well and is gone otherwise.
+def replace_file(name: str) -> Iterator[BinaryIO]:
+    """Open a file to write; it gets its name if the block succeeds, and is deleted otherwise.
 
-    Until then what had the name keeps it. A device or a pipe is written as it is.
+    Until then an older file keeps the name. A device or a pipe is written directly.
     """
     path = Path(os.path.realpath(name))
     try:

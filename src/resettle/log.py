@@ -1,10 +1,10 @@
-"""The diary: one line an event, for people or for programs.
+"""The log: one line per event, for people or for programs.
 
     log = Log.on(sys.stderr, clock, form="text", verbosity=0)
     log.info("evicted", pod=pod.key, node=pod.node, reason=verdict.reason)
 
 An event is a constant; what varies are its facts, and a fact that is None is left out. Writing
-never fails: a daemon whose reader has gone goes on with its work. `docs/reference/logs.md` lists
+never raises: a daemon with a broken stderr goes on with its work. `docs/reference/logs.md` lists
 every event.
 """
 
@@ -27,33 +27,35 @@ Level = Literal["debug", "detail", "info", "warning", "error"]
 Facts = Mapping[str, Any]
 Emit = Callable[[Level, str, Facts], None]
 
-TOLD_FROM: Mapping[Level, int] = {"detail": 1, "debug": 3}
-"""The `--v` from which on a level is told; the others always are."""
-_SHOWN: Mapping[Level, str] = {"detail": "debug"}
-"""What a level is called in the log, where readers know few."""
+VERBOSITY_FROM: Mapping[Level, int] = {"detail": 1, "debug": 3}
+"""The least `--v` at which a level is logged; the other levels always are."""
+_LEVEL_NAMES: Mapping[Level, str] = {"detail": "debug"}
+"""The name that a level has in the log, where it is not its own."""
 
 
-class Wall(Protocol):
-    """Who knows the time of day."""
+class WallClock(Protocol):
+    """A source of the time of day."""
 
     def now(self) -> datetime:
         """The wall clock, in UTC."""
 
 
 class Log:
-    """Where events are told."""
+    """Logs events with their facts."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._last: dict[str, tuple[Level, str, Facts]] = {}
 
     @classmethod
-    def on(cls, stream: TextIO, clock: Wall, *, form: Form = "text", verbosity: int = 0) -> Log:
+    def on(
+        cls, stream: TextIO, clock: WallClock, *, form: Form = "text", verbosity: int = 0
+    ) -> Log:
         """A log that writes whole lines to a stream; `verbosity` is what `--v` says."""
         line = _in_json if form == "json" else _in_text
 
         def emit(level: Level, event: str, facts: Facts) -> None:
-            if verbosity < TOLD_FROM.get(level, verbosity):
+            if verbosity < VERBOSITY_FROM.get(level, verbosity):
                 return
             try:
                 stream.write(line(clock.now(), level, event, facts) + "\n")
@@ -66,68 +68,69 @@ class Log:
     @classmethod
     def to(cls, lines: list[str]) -> Log:
         """A log for tests: adds every line to a list, as text and without the time."""
-        return cls(lambda level, event, facts: lines.append(_told(level, event, facts)))
+        return cls(lambda level, event, facts: lines.append(_format_event(level, event, facts)))
 
     def debug(self, event: str, /, **facts: Any) -> None:
-        """Tells what only somebody looking for a fault wants to know."""
+        """Log what only helps to find a fault."""
         self._emit("debug", event, facts)
 
     def detail(self, event: str, /, **facts: Any) -> None:
-        """Tells what somebody who looks closer wants to know."""
+        """Log a detail, shown with `--v=1`."""
         self._emit("detail", event, facts)
 
     def info(self, event: str, /, **facts: Any) -> None:
-        """Tells what an operator enjoys to read."""
+        """Log what an operator wants to know."""
         self._emit("info", event, facts)
 
     def warning(self, event: str, /, **facts: Any) -> None:
-        """Tells what should be looked at, though the work goes on."""
+        """Log what needs attention, though the work goes on."""
         self._emit("warning", event, facts)
 
     def error(self, event: str, /, **facts: Any) -> None:
-        """Tells what could not be done."""
+        """Log what could not be done."""
         self._emit("error", event, facts)
 
     def only_when_new(self, key: str) -> Log:
-        """A log that keeps quiet about what was last told under this key.
+        """A log that skips an event if it equals the last one under this key.
 
-        `log.only_when_new("watch Pod").warning("watch broken", reason=…)` tells the first of a row
-        of equal troubles, and the next when its facts differ or `forget` was called in between.
+        `log.only_when_new("watch Pod").warning("watch broken", reason=…)` logs the first of several
+        equal problems, and the next one when its facts differ or after `forget`.
         """
         return Log(partial(self._emit_if_new, key))
 
     def forget(self, key: str) -> None:
-        """Has the next event under this key told even if it is the same; it got well meanwhile."""
+        """Log the next event under this key even if it is equal: the problem was solved."""
         self._last.pop(key, None)
 
     def _emit_if_new(self, key: str, level: Level, event: str, facts: Facts) -> None:
-        told = (level, event, facts)
-        if self._last.get(key) != told:
-            self._last[key] = told
+        entry = (level, event, facts)
+        if self._last.get(key) != entry:
+            self._last[key] = entry
             self._emit(level, event, facts)
 
 
 QUIET = Log(lambda *_: None)
-"""For those who have nothing to tell to nobody."""
+"""Logs nothing."""
 
 
 # -- how a line is written -----------------------------------------------------------------------
 
 
 def _in_text(at: datetime, level: Level, event: str, facts: Facts) -> str:
-    return f"{to_the_second(at)}Z {_told(level, event, facts)}"
+    return f"{to_the_second(at)}Z {_format_event(level, event, facts)}"
 
 
-def _told(level: Level, event: str, facts: Facts) -> str:
-    words = [_SHOWN.get(level, level).upper(), event]
+def _format_event(level: Level, event: str, facts: Facts) -> str:
+    words = [_LEVEL_NAMES.get(level, level).upper(), event]
     for key, fact in facts.items():
         if fact is not None:
-            words.append(f"{key}={_word(fact if isinstance(fact, str) else _listed(_plain(fact)))}")
+            text = fact if isinstance(fact, str) else _flatten(_plain(fact))
+            words.append(f"{key}={_quote_if_needed(text)}")
     return " ".join(words)
 
 
 def _in_json(at: datetime, level: Level, event: str, facts: Facts) -> str:
-    entry = {"ts": _stamp(at), "level": _SHOWN.get(level, level), "msg": event}
+    entry = {"ts": _stamp(at), "level": _LEVEL_NAMES.get(level, level), "msg": event}
     for key, fact in facts.items():
         if fact is not None:
             entry[f"{key}_" if key in ("ts", "level", "msg") else key] = _plain(fact)
@@ -139,16 +142,16 @@ def _stamp(at: datetime) -> str:
 
 
 def _plain(fact: Any) -> Any:
-    """The fact in terms of JSON; what JSON has no word for becomes its text."""
+    """The fact as JSON has it; what JSON does not have becomes a string."""
     match fact:
         case str():
             return str(fact)
         case None | bool() | int():
             return fact
         case float():
-            return _rounded(fact) if math.isfinite(fact) else str(fact)
+            return _round(fact) if math.isfinite(fact) else str(fact)
         case timedelta():
-            return _rounded(fact.total_seconds())
+            return _round(fact.total_seconds())
         case datetime():
             return _stamp(fact)
         case Mapping():
@@ -161,17 +164,17 @@ def _plain(fact: Any) -> Any:
             return str(fact)
 
 
-def _rounded(number: float) -> float | int:
-    """To the thousandth; what is whole has no fraction."""
+def _round(number: float) -> float | int:
+    """Round to three digits; whole numbers become integers."""
     near = round(number, 3)
     return int(near) if near.is_integer() else near
 
 
-def _word(text: str) -> str:
-    """The fact as one word of a line, in quotes only where it would fall apart without."""
+def _quote_if_needed(text: str) -> str:
+    """The fact as one word of a line, in quotes only where it needs them."""
     quoted = encode_basestring_ascii(text)
     if not text.isascii():
-        # What people can read is not spelled out, and of white space it has blanks alone.
+        # Printable text is not escaped; its only white space is blanks.
         if not text.isprintable():
             return quoted
         quoted = encode_basestring(text)
@@ -180,12 +183,12 @@ def _word(text: str) -> str:
     return text
 
 
-def _listed(plain: Any) -> str:
+def _flatten(plain: Any) -> str:
     match plain:
         case dict():
-            return ",".join(f"{key}:{_listed(value)}" for key, value in plain.items())
+            return ",".join(f"{key}:{_flatten(value)}" for key, value in plain.items())
         case list():
-            return ",".join(_listed(value) for value in plain)
+            return ",".join(_flatten(value) for value in plain)
         case bool() | None:
             return json.dumps(plain)
         case _:

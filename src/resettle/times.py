@@ -1,7 +1,4 @@
-"""Lengths of time in words short enough for a table: `40m`, `1h30m`, `3d4h`.
-
-Times that flags name.
-"""
+"""Parses times, and formats durations for people: `40m`, `1h 30m`, `3d 4h`."""
 
 from __future__ import annotations
 
@@ -12,27 +9,27 @@ from resettle.errors import InputError
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
-def spoken(span: timedelta, units: int = 2) -> str:
-    """The largest units of a span, two unless told otherwise; what is smaller is cut off."""
+def format_duration(span: timedelta, units: int = 2) -> str:
+    """The largest units of a duration, two by default, such as `22d 9h`; the rest is cut off."""
     left = max(span // timedelta(seconds=1), 0)
     parts: list[tuple[int, str]] = []
     for name, seconds in _UNITS:
         count, left = divmod(left, seconds)
         if count or parts:
             parts.append((count, name))
-    return "".join(f"{count}{name}" for count, name in parts[:units] if count) or "0s"
+    return " ".join(f"{count}{name}" for count, name in parts[:units] if count) or "0s"
 
 
-def as_duration(span: timedelta) -> str:
-    """The whole seconds of a span as a policy writes them: `26h`, `1h5s`."""
+def policy_duration(span: timedelta) -> str:
+    """The whole seconds of a duration as policies write it: `26h`, `1h5s`."""
     hours, rest = divmod(max(span // timedelta(seconds=1), 0), 3600)
     minutes, rest = divmod(rest, 60)
     parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
     return "".join(f"{count}{name}" for count, name in parts if count) or "0s"
 
 
-def named_time(text: str | None, flag: str = "--now") -> datetime | None:
-    """The time a flag names, if it is there."""
+def parse_time_flag(text: str | None, flag: str = "--now") -> datetime | None:
+    """The time that a flag names; None if the flag is not set."""
     if text is None:
         return None
     try:
@@ -45,7 +42,7 @@ def named_time(text: str | None, flag: str = "--now") -> datetime | None:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """The instant that an RFC 3339 text names."""
+    """The time that an RFC 3339 text names; None for no text."""
     if not text:
         return None
     try:
@@ -57,8 +54,8 @@ def parse_time(text: str | None) -> datetime | None:
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
-def span(length: timedelta) -> str:
-    """`5m`, `1h30m`, `90s`: a length of time as people write it."""
+def format_interval(length: timedelta) -> str:
+    """The whole seconds of an interval in hours, minutes and seconds: `5m`, `1h 30m`."""
     seconds = round(length.total_seconds())
     parts = [(seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s")]
-    return "".join(f"{amount}{unit}" for amount, unit in parts if amount) or "0s"
+    return " ".join(f"{amount}{unit}" for amount, unit in parts if amount) or "0s"

@@ -30,7 +30,7 @@ async def watched(plane: Access, watch_seconds: int) -> AsyncIterator[Cache]:
         running = asyncio.create_task(cache.run())
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await cache.synced()
+                await cache.wait_for_sync()
             yield cache
         finally:
             running.cancel()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resettle.cli.main import parser
+from resettle.cli.main import build_parser
 from tests.deploy.manifests import KUSTOMIZE, pod_of
 from tests.deploy.values import VALUES, values
 from tests.e2e.installing.terminal import CHART, Object, Terminal, objects, of_kind
@@ -33,7 +33,7 @@ def told(found: list[Object]) -> Any:
         it for it in found if it["kind"] in ("Deployment", "CronJob") and not of_the_tainter(it)
     )
     (container,) = pod_of(workload)["spec"]["containers"]
-    return parser().parse_args(["run", *container["args"]])
+    return build_parser().parse_args(["run", *container["args"]])
 
 
 @pytest.mark.parametrize("file", VALUES, ids=lambda it: it.stem)

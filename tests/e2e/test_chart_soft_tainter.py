@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from resettle.cli.commands.soft_tainter import PORT, settings_of
-from resettle.cli.main import parser
+from resettle.cli.commands.soft_tainter import PORT, taint_settings
+from resettle.cli.main import build_parser
 from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.controllers.soft_taints.runner import TaintSettings
 from tests.deploy.manifests import DEPLOY, documents, pod_of
@@ -38,7 +38,7 @@ def container(found: list[Object]) -> Object:
 def told(found: list[Object]) -> TaintSettings:
     """The command line of its pod, as it is understood."""
     words = [*container(found)["command"][1:], *container(found)["args"]]
-    return settings_of(parser().parse_args(words))
+    return taint_settings(build_parser().parse_args(words))
 
 
 def policy_of(found: list[Object]) -> Object:

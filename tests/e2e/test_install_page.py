@@ -33,7 +33,7 @@ from tools.control_plane.plane import Access
 
 NOT_HERE = re.compile(r"^docker |^kubectl .*\blogs\b")
 """What takes a container engine, or a kubelet that the API server can ask."""
-NOT_TAKEN = "policy not taken; the last good one stays in force"
+NOT_TAKEN = "policy not loaded; the last good one stays in force"
 
 
 class Page:
@@ -132,7 +132,7 @@ def test_with_kustomize(stage: Stage) -> None:
 
     page.change("my-cluster/policy.yaml", tidying(room, maxNoOfPodsToEvictTotal=1))
     page.follow("Change the policy")
-    first.awaits("policy taken")
+    first.awaits("policy loaded")
 
     misspelt = tidying(room, maxNoOfPodsToEvictTotl=1)
     page.change("my-cluster/policy.yaml", misspelt)
@@ -144,7 +144,7 @@ def test_with_kustomize(stage: Stage) -> None:
     assert not first.over, first.story
     page.change("my-cluster/policy.yaml", tidying(room))
     page.follow("Change the policy")
-    first.awaits("policy taken", 2)
+    first.awaits("policy loaded", 2)
 
     page.follow("Upgrade and roll back", block=0)
     second = kubelet.container(3)

@@ -15,12 +15,12 @@ import yaml
 
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
-from resettle.model.measurements import PROMETHEUS, Question, Readings
+from resettle.model.measurements import PROMETHEUS, MetricsQuery, Readings
 from resettle.model.resources import NANO
 from resettle.model.semantics import PARITY
 from resettle.policy.document import Prometheus
 from resettle.testing import cluster, node
-from resettle.utilization.measured_usage import METRIC, Queried
+from resettle.utilization.measured_usage import METRIC, PrometheusUsage
 from resettle.utilization.metrics_args import MAX_AGE
 from resettle.utilization.sources.prometheus import PrometheusServer
 from tests.deploy.monitoring import LOAD_RULES
@@ -159,7 +159,7 @@ def scraped(folder: Path, exporter: Exporter) -> Scraped:
 
 def percentages(prometheus: Scraped, query: str) -> list[int | str]:
     """What resettle takes each node to use, or its doubt."""
-    question = Question(PROMETHEUS, query)
+    question = MetricsQuery(PROMETHEUS, query)
 
     async def asked() -> Readings:
         async with Client(Access(server="http://127.0.0.1:1")) as nobody:
@@ -170,9 +170,9 @@ def percentages(prometheus: Scraped, query: str) -> list[int | str]:
                 await server.close()
 
     view = cluster(*map(node, NODES), now=datetime.now(UTC)).view(PARITY)
-    usage = Queried(view, {METRIC: asyncio.run(asked())}, MAX_AGE)
+    usage = PrometheusUsage(view, {METRIC: asyncio.run(asked())}, MAX_AGE)
     return [
-        doubt.code if (doubt := usage.doubt(it)) else usage.of_node(it)[METRIC] // NANO
+        doubt.code if (doubt := usage.problem(it)) else usage.of_node(it)[METRIC] // NANO
         for it in view.nodes
     ]
 

@@ -16,7 +16,7 @@ from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 
 EVERY_SECOND = ("--descheduling-interval", "1s")
-NOT_TAKEN = "policy not taken; the last good one stays in force"
+NOT_TAKEN = "policy not loaded; the last good one stays in force"
 NEVER_SECONDS = 10**8
 
 
@@ -47,7 +47,7 @@ def test_a_good_policy_is_taken_while_running(account: Account, api: Api, room: 
 
     settled(api, account, run)
     assert run.evicted == everybody
-    assert len(run.told("policy taken")) == 1
+    assert len(run.told("policy loaded")) == 1
 
 
 def replace(file: Path, text: str) -> None:
@@ -167,7 +167,7 @@ def test_a_policy_that_reads_other_kinds_is_taken_and_given_up_again(
         eventually("an empty room", lambda: not left_on_nodes(room))
         assert "namespaces" in _watched(account)
         replace(run.policy, json.dumps(idle(room)))
-        run.awaits("policy taken", 2)
+        run.awaits("policy loaded", 2)
         run.awaits_more("cycle done", 2)
         assert run.stop() == 0, run.story
 

@@ -90,7 +90,7 @@ def test_a_policy_that_no_longer_balances_and_then_does_again_is_followed(
         run.policy.write_text(json.dumps({**policy(room), "profiles": []}))
         eventually("none", lambda: not marks(room.api, hot))
         run.policy.write_text("no policy at all")
-        run.awaits("policy not taken; the last good one stays in force")
+        run.awaits("policy not loaded; the last good one stays in force")
         run.policy.write_text(json.dumps(policy(room)))
         eventually("a taint again", lambda: marks(room.api, hot))
         assert run.stop() == 0

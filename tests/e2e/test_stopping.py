@@ -101,7 +101,7 @@ def test_whoever_interrupts_twice_is_obeyed_at_once(
 
     assert left_on_nodes(room) == everybody
     assert lease(api, room)["holderIdentity"] == ""
-    assert (len(run.told("ended at once")), run.other) == (1, []), run.story
+    assert (len(run.told("forced exit")), run.other) == (1, []), run.story
 
 
 def test_a_leader_frozen_past_its_lease_never_acts_beside_its_successor(

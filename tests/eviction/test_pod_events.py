@@ -164,13 +164,13 @@ def test_a_note_is_no_longer_than_the_server_takes() -> None:
     [
         pytest.param(
             {"bans": [DeniedPermission(verb="create", resource="events")]},
-            'WARNING events are lost reason="we may not create them; add to our role: '
+            'WARNING events dropped reason="we may not create them; add to our role: '
             'apiGroups: [\\"events.k8s.io\\"], resources: [\\"events\\"], verbs: [\\"create\\"]"',
             id="we may not write them",
         ),
         pytest.param(
             {"faults": [Fault(verbs=("create",), path=CREATING, status=500, times=99)]},
-            'WARNING events are lost reason="the API server answered 500"',
+            'WARNING events dropped reason="the API server answered 500"',
             id="the server fails",
         ),
     ],
@@ -201,7 +201,7 @@ def test_events_that_nobody_has_time_for_are_lost(monkeypatch: pytest.MonkeyPatc
                     recorder.record_move(to_leave(seen(f"web-{i}")), MoveResponse(E.EVICTED))
 
             assert {it["regarding"]["name"] for it in await kept(pocket)} == {"web-0", "web-1"}
-        assert lines == ['WARNING events are lost reason="too many are waiting"']
+        assert lines == ['WARNING events dropped reason="too many are waiting"']
 
     story(told())
 
@@ -218,6 +218,6 @@ def test_the_end_does_not_wait_for_events_for_ever(monkeypatch: pytest.MonkeyPat
         ):
             recorder.record_move(to_leave(seen()), MoveResponse(E.EVICTED))
 
-        assert lines == ['WARNING events are lost reason="no time was left for them"']
+        assert lines == ['WARNING events dropped reason="no time was left for them"']
 
     story(told())

@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler
 
 from resettle.clock import SYSTEM, Clock
 from resettle.https import ServingCertificate, Tls
-from resettle.https.server import HttpsServer, Limits, listen
+from resettle.https.server import HttpsServer, ServerLimits, listen
 from resettle.log import Log
 
 SECONDS = 20
@@ -119,7 +119,7 @@ async def serving(
     tls: Tls | None = None,
     log: list[str] | None = None,
     clock: Clock = SYSTEM,
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
 ) -> AsyncIterator[HttpsServer]:
     """A server with one handler for all paths, while the block lasts."""
     to_list = Log.to([] if log is None else log)

@@ -18,7 +18,7 @@ from resettle.https.server import HttpsServer, listen
 from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.kube.transport.client import Client
 from resettle.log import Log
-from resettle.testing import Ban, Fault, HandClock, PocketServer
+from resettle.testing import ApiServer, DeniedPermission, Fault, ManualClock
 
 from .harness import HttpsClient, Response, echo, play
 
@@ -29,8 +29,8 @@ REVIEWS = "*reviews"
 class Protected(NamedTuple):
     """A server with protected metrics, a client, and the API server that decides."""
 
-    server: PocketServer
-    clock: HandClock
+    server: ApiServer
+    clock: ManualClock
     client: HttpsClient
     log: list[str]
 
@@ -41,14 +41,14 @@ class Protected(NamedTuple):
     @property
     def reviews(self) -> list[str]:
         """The reviews that the API server was asked for."""
-        paths = [request.path.rpartition("/")[2] for request in self.server.asked]
+        paths = [request.path.rpartition("/")[2] for request in self.server.requests]
         return [path for path in paths if path.endswith("reviews")]
 
 
 @asynccontextmanager
-async def protected(folder: Path, *bans: Ban) -> AsyncIterator[Protected]:
-    clock, log = HandClock(), list[str]()
-    with PocketServer([], token=OURS, bans=bans) as server:
+async def protected(folder: Path, *bans: DeniedPermission) -> AsyncIterator[Protected]:
+    clock, log = ManualClock(), list[str]()
+    with ApiServer([], token=OURS, denied=bans) as server:
         access = read_kubeconfig(str(server.kubeconfig(folder / "kubeconfig")))
         async with Client(access) as client:
             to_list = Log.to(log)
@@ -102,7 +102,7 @@ def test_a_client_without_a_token_costs_the_api_server_nothing(tmp_path: Path) -
 
 def test_a_client_that_is_known_and_not_allowed_is_refused_by_name(tmp_path: Path) -> None:
     async def story() -> None:
-        async with protected(tmp_path, Ban(verb="get", resource="/metrics")) as it:
+        async with protected(tmp_path, DeniedPermission(verb="get", resource="/metrics")) as it:
             response = await it.ask()
             assert response.status == 403
             assert response.body == b"pocket:admin may not get the path /metrics\n"
@@ -117,7 +117,7 @@ def test_a_client_that_is_known_and_not_allowed_is_refused_by_name(tmp_path: Pat
 
 def test_another_verb_needs_a_permission_of_its_own(tmp_path: Path) -> None:
     async def story() -> None:
-        async with protected(tmp_path, Ban(verb="delete", resource="/metrics")) as it:
+        async with protected(tmp_path, DeniedPermission(verb="delete", resource="/metrics")) as it:
             assert (await it.ask()).status == 200
             assert (await it.ask(method="DELETE")).status == 403
 
@@ -159,7 +159,9 @@ def test_without_a_decision_the_request_is_refused(trouble: Fault, tmp_path: Pat
 
 def test_a_permission_that_we_lack_is_logged_with_its_rule(tmp_path: Path) -> None:
     async def story() -> None:
-        async with protected(tmp_path, Ban(verb="create", resource="tokenreviews")) as it:
+        async with protected(
+            tmp_path, DeniedPermission(verb="create", resource="tokenreviews")
+        ) as it:
             assert (await it.ask()).status == 503
             (line,) = it.log
             assert (
@@ -176,8 +178,8 @@ def test_answers_are_kept_for_a_while_and_no_longer(tmp_path: Path) -> None:
                 assert (await it.ask()).status == 200
             assert it.reviews == ["tokenreviews", "subjectaccessreviews"]
 
-            it.server.bans.append(Ban(verb="get", resource="/metrics"))
-            it.clock.wind(timedelta(seconds=CACHE_SECONDS))
+            it.server.denied.append(DeniedPermission(verb="get", resource="/metrics"))
+            it.clock.advance(timedelta(seconds=CACHE_SECONDS))
             assert (await it.ask()).status == 403
 
     play(story())

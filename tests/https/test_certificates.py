@@ -11,8 +11,8 @@ import pytest
 from resettle.errors import InputError
 from resettle.https import Tls
 from resettle.https.certificates import context_factory
-from resettle.kube.auth.tls import end_of_binary
-from resettle.testing import HandClock
+from resettle.kube.auth.tls import der_expiry
+from resettle.testing import ManualClock
 from tests.kube.auth.fakes import Authority
 
 from .harness import HttpsClient, play, replace_file, serving, trust_all
@@ -102,14 +102,14 @@ def test_files_that_cannot_be_used_at_the_start_are_an_error(tmp_path: Path) -> 
 
 def test_without_any_a_certificate_is_made_once_and_renewed_before_it_ends() -> None:
     async def story() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         async with serving(clock=clock) as server:
             first = await shown(server.port)
             assert await shown(server.port) == first
-            ends = end_of_binary(first)
+            ends = der_expiry(first)
             assert ends is not None
-            clock.wind(ends - clock.now() - timedelta(days=1))
-            later = end_of_binary(await shown(server.port))
+            clock.advance(ends - clock.now() - timedelta(days=1))
+            later = der_expiry(await shown(server.port))
             assert later is not None
             assert later > ends
 

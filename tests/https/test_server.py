@@ -12,12 +12,12 @@ from aiohttp import web
 from resettle.clock import SYSTEM
 from resettle.errors import InputError
 from resettle.https import ServingCertificate, Tls
-from resettle.https.server import HttpsServer, Limits, listen
+from resettle.https.server import HttpsServer, ServerLimits, listen
 from resettle.log import Log
 
 from .harness import SECONDS, HttpsClient, echo, get, play, serving
 
-HEADER_BYTES = Limits().header_bytes
+HEADER_BYTES = ServerLimits().header_bytes
 
 
 def test_one_connection_serves_many_requests() -> None:
@@ -117,7 +117,7 @@ def test_a_response_and_the_end_of_the_connection(raw: bytes, status: bytes) -> 
 
 def test_a_client_that_sends_nothing_is_disconnected() -> None:
     async def story() -> None:
-        async with serving(limits=Limits(first_request_seconds=0.1)) as server:
+        async with serving(limits=ServerLimits(first_request_seconds=0.1)) as server:
             for begun in (b"", b"GET / HTTP/1.1\r\nHost: "):
                 client = HttpsClient(server.port)
                 assert await client.send(begun) == b""
@@ -128,7 +128,7 @@ def test_a_client_that_sends_nothing_is_disconnected() -> None:
 
 def test_a_client_that_sends_no_handshake_is_disconnected() -> None:
     async def story() -> None:
-        async with serving(limits=Limits(handshake_seconds=0.1)) as server:
+        async with serving(limits=ServerLimits(handshake_seconds=0.1)) as server:
 
             def connect() -> bytes:
                 with socket.create_connection(("127.0.0.1", server.port), SECONDS) as line:
@@ -141,7 +141,7 @@ def test_a_client_that_sends_no_handshake_is_disconnected() -> None:
 
 def test_a_connection_that_is_idle_too_long_is_closed() -> None:
     async def story() -> None:
-        limits = Limits(keep_alive_seconds=0.1, first_request_seconds=SECONDS)
+        limits = ServerLimits(keep_alive_seconds=0.1, first_request_seconds=SECONDS)
         async with serving(limits=limits) as server:
             for more in (b"", b"GET /b HTTP/1.1\r\nHost: "):
                 client = HttpsClient(server.port)
@@ -154,7 +154,7 @@ def test_a_connection_that_is_idle_too_long_is_closed() -> None:
 
 def test_if_there_are_too_many_the_connection_that_is_idle_longest_is_closed() -> None:
     async def story() -> None:
-        async with serving(limits=Limits(connections=2)) as server:
+        async with serving(limits=ServerLimits(connections=2)) as server:
             first, second, third = (HttpsClient(server.port) for _ in range(3))
             await first.request("/")
             await second.request("/")
@@ -172,7 +172,7 @@ def test_if_there_are_too_many_the_connection_that_is_idle_longest_is_closed() -
 
 def test_handshakes_count_as_connections() -> None:
     async def story() -> None:
-        async with serving(limits=Limits(connections=2)) as server:
+        async with serving(limits=ServerLimits(connections=2)) as server:
             lines = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(5)]
             assert (await get(server.port, "/")).status == 200
             for line in lines:
@@ -241,7 +241,7 @@ def test_a_handler_that_takes_too_long_is_given_up() -> None:
 
     async def story() -> None:
         log: list[str] = []
-        async with serving(never, log=log, limits=Limits(request_seconds=0.1)) as server:
+        async with serving(never, log=log, limits=ServerLimits(request_seconds=0.1)) as server:
             assert (await get(server.port, "/slow")).status == 503
         assert log == ["WARNING request took too long path=/slow"]
 
@@ -258,7 +258,7 @@ def test_a_response_that_has_begun_may_go_on() -> None:
         return response
 
     async def story() -> None:
-        async with serving(stream, limits=Limits(request_seconds=0.1)) as server:
+        async with serving(stream, limits=ServerLimits(request_seconds=0.1)) as server:
             assert (await get(server.port, "/events")).text == "event\n" * 3
 
     play(story())
@@ -267,11 +267,13 @@ def test_a_response_that_has_begun_may_go_on() -> None:
 @pytest.mark.parametrize(
     ("requests", "limits"),
     [
-        pytest.param(1, Limits(keep_alive_seconds=0.2), id="a response that waits in a buffer"),
-        pytest.param(3, Limits(send_seconds=0.2), id="responses that cannot all be buffered"),
+        pytest.param(
+            1, ServerLimits(keep_alive_seconds=0.2), id="a response that waits in a buffer"
+        ),
+        pytest.param(3, ServerLimits(send_seconds=0.2), id="responses that cannot all be buffered"),
     ],
 )
-def test_a_client_that_does_not_read_is_disconnected(requests: int, limits: Limits) -> None:
+def test_a_client_that_does_not_read_is_disconnected(requests: int, limits: ServerLimits) -> None:
     async def large(request: web.Request) -> web.StreamResponse:
         return web.Response(body=bytes(20 << 20))
 
@@ -297,7 +299,7 @@ def test_a_body_has_a_largest_size(size: int, status: int) -> None:
         return web.Response(text=f"{len(await request.read())}\n")
 
     async def story() -> None:
-        async with serving(read, limits=Limits(body_bytes=1000)) as server:
+        async with serving(read, limits=ServerLimits(body_bytes=1000)) as server:
             client = HttpsClient(server.port)
             response = await client.request("/", "POST", body=bytes(size))
             assert response.status == status
@@ -333,7 +335,7 @@ def test_a_request_that_does_not_end_does_not_hold_up_a_stop() -> None:
             await asyncio.Event().wait()
             raise AssertionError
 
-        async with serving(never, limits=Limits(stop_seconds=0.1)) as server:
+        async with serving(never, limits=ServerLimits(stop_seconds=0.1)) as server:
             client = HttpsClient(server.port)
             requesting = asyncio.create_task(client.request("/"))
             await reached.wait()

@@ -9,26 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from resettle.cli.text.plan import plan_json
-from resettle.cycle import Report, Round
+from resettle.cycle import CycleReport, Round
 from resettle.framework import (
     Descheduler,
-    Ending,
-    Outcome,
+    MoveResponse,
+    MoveResult,
     Plugin,
     Registry,
-    assembled,
+    build_descheduler,
     load_policy,
 )
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS
 from resettle.model.snapshot import Snapshot
-from resettle.record.reader import Book, Recorded
-from resettle.record.replay import descheduler_of, replayed
-from resettle.record.segments import Bounds
-from resettle.record.writer import Archive
+from resettle.record.reader import RecordedCycle, RecordReader
+from resettle.record.replay import rebuild_descheduler, replay_cycle
+from resettle.record.segments import RecordLimits
+from resettle.record.writer import RecordWriter
 from resettle.testing import cluster, node, pod
 from tests.framework.fakes import REGISTRY, Cycle, Judge, by_name
 
-PLENTY = Bounds(size=1 << 30, age=timedelta(days=365))
+PLENTY = RecordLimits(size=1 << 30, age=timedelta(days=365))
 HEAD = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy"}
 OLD_PODS = {
     **HEAD,
@@ -44,7 +44,7 @@ OLD_PODS = {
 
 def descheduler(text: str, plugins: Mapping[str, Plugin] = REGISTRY) -> Descheduler:
     """The descheduler of the text of a policy."""
-    return assembled(load_policy(text, name="policy", plugins=plugins), plugins)
+    return build_descheduler(load_policy(text, name="policy", plugins=plugins), plugins)
 
 
 def lived(
@@ -52,7 +52,7 @@ def lived(
     snapshot: Snapshot,
     judge: Judge,
     plugins: Mapping[str, Plugin] = REGISTRY,
-) -> Report:
+) -> CycleReport:
     """What a cycle comes to whose moves end as the judge says."""
     text = json.dumps(document)
     cycle = Cycle(descheduler(text, plugins), snapshot, judge)
@@ -60,12 +60,12 @@ def lived(
     rounds = [
         Round(plan, tuple(outcome(next(ends)[1]) for _ in plan.moves)) for plan in cycle.plans
     ]
-    return Report(tuple(rounds), 0.25, policy=text)
+    return CycleReport(tuple(rounds), 0.25, policy=text)
 
 
-def outcome(ending: Ending) -> Outcome:
+def outcome(ending: MoveResult) -> MoveResponse:
     """The ending, with a word for those who are declined."""
-    return Outcome(ending, "no" if ending.declined else "")
+    return MoveResponse(ending, "no" if ending.declined else "")
 
 
 def world(*names: str, more: Iterable[dict[str, Any]] = ()) -> Snapshot:
@@ -75,10 +75,10 @@ def world(*names: str, more: Iterable[dict[str, Any]] = ()) -> Snapshot:
 
 
 def write(
-    folder: Path, snapshots: Sequence[Snapshot], bounds: Bounds = PLENTY, **endings: Any
-) -> list[Report]:
+    folder: Path, snapshots: Sequence[Snapshot], bounds: RecordLimits = PLENTY, **endings: Any
+) -> list[CycleReport]:
     """Records a cycle over each of the snapshots in one run."""
-    archive = Archive(folder, bounds)
+    archive = RecordWriter(folder, bounds)
     reports = [lived(OLD_PODS, it, by_name(endings)) for it in snapshots]
     for snapshot, report in zip(snapshots, reports, strict=True):
         archive.write(snapshot, report)
@@ -87,20 +87,20 @@ def write(
 
 
 def replays_as(
-    book: Book, recorded: Recorded, report: Report, plugins: Registry = REGISTRY
+    book: RecordReader, recorded: RecordedCycle, report: CycleReport, plugins: Registry = REGISTRY
 ) -> Snapshot:
     """Has a recorded cycle drawn again; it must be what was, byte for byte. Gives what it saw."""
     kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
     snapshot = book.snapshot(recorded, kinds)
-    replay = replayed(recorded, descheduler_of(recorded, plugins), snapshot)
-    assert [plan_json(act.plan) for act in replay.acts] == [
+    replay = replay_cycle(recorded, rebuild_descheduler(recorded, plugins), snapshot)
+    assert [plan_json(act.plan) for act in replay.rounds] == [
         plan_json(one.plan) for one in report.rounds
     ]
     assert [[it.outcome for it in one.moves] for one in recorded.entry.rounds] == [
         list(one.outcomes) for one in report.rounds
     ]
     earlier_rounds = NO_EARLIER_ROUNDS
-    for act, one in zip(replay.acts, report.rounds, strict=True):
+    for act, one in zip(replay.rounds, report.rounds, strict=True):
         assert act.earlier_rounds.moves.keys() == earlier_rounds.moves.keys()
         earlier_rounds = earlier_rounds.after(one.plan.moves, one.outcomes)
     return snapshot

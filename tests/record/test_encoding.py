@@ -13,21 +13,21 @@ from msgspec import Struct, structs
 from resettle.errors import InputError
 from resettle.framework import Kind
 from resettle.model.changes import Changes
-from resettle.model.measurements import METRICS_API, Figure, Question, Readings, Used
+from resettle.model.measurements import METRICS_API, Figure, MetricsQuery, Readings, Used
 from resettle.model.snapshot import Snapshot
-from resettle.record.encoding import PODS_ON_A_PAGE, Packer, Unpacker, is_plain
-from resettle.record.reader import NOTHING_SEEN
+from resettle.record.encoding import PODS_PER_PAGE, ChangesDecoder, ChangesEncoder, is_plain
+from resettle.record.reader import EMPTY_SNAPSHOT
 from resettle.testing import NOW, World, cluster, node, pod
 from tests.builders import Case, cases
 
 
 def passed_on(*snapshots: Snapshot, kinds: tuple[Kind, ...] = ()) -> Snapshot:
     """The last of some snapshots, as read from what was written of all."""
-    packer, unpacker = Packer(), Unpacker(kinds)
-    before = read = NOTHING_SEEN
+    packer, unpacker = ChangesEncoder(), ChangesDecoder(kinds)
+    before = read = EMPTY_SNAPSHOT
     for snapshot in snapshots:
-        pages = list(packer.pages(snapshot.since(before)))
-        read = read.next(unpacker.changes(pages, snapshot.taken_at))
+        pages = list(packer.encode(snapshot.since(before)))
+        read = read.next(unpacker.decode(pages, snapshot.taken_at))
         before = snapshot
     return read
 
@@ -38,10 +38,10 @@ def content(snapshot: Snapshot) -> dict[str, Any]:
     for field in fields(snapshot):
         value = getattr(snapshot, field.name)
         match field.name:
-            case "fleet":
+            case "node_index":
                 value = [plain(it) for it in value]
-            case "population":
-                value = [plain(it) for it in value.everyone]
+            case "pod_index":
+                value = [plain(it) for it in value.all_pods]
             case _ if isinstance(value, dict):
                 value = {key: plain(it) for key, it in value.items()}
         found[field.name] = value
@@ -67,20 +67,20 @@ def test_any_snapshot_comes_back_as_it_was(one: Case, other: Case) -> None:
 
 
 def test_what_many_share_is_shared_again() -> None:
-    names = [f"p{i}" for i in range(PODS_ON_A_PAGE + 5)]
+    names = [f"p{i}" for i in range(PODS_PER_PAGE + 5)]
     world = cluster(node("n1").holding(*(pod(name, owner="ReplicaSet/web") for name in names)))
     before = world.snapshot()
 
     after = passed_on(before)
 
-    assert len(after.population.templates) == len(before.population.templates)
-    assert len(after.population.states) == len(before.population.states)
+    assert len(after.pod_index.templates) == len(before.pod_index.templates)
+    assert len(after.pod_index.states) == len(before.pod_index.states)
     assert len({id(it.spec.demand) for it in after.pods}) == 1
 
 
 def test_every_field_of_a_snapshot_has_its_change() -> None:
     """A field that joins must join here too, or a record would leave it out."""
-    read_otherwise = {"fleet", "population", "taken_at", "node_selector", "semantics"}
+    read_otherwise = {"node_index", "pod_index", "taken_at", "node_selector", "semantics"}
     kept = {field.name for field in fields(Snapshot)} - read_otherwise
 
     assert kept | {"pods", "nodes", "at"} == set(Changes.__struct_fields__)
@@ -98,7 +98,7 @@ WIDGET = Kind("Widget", Widget, "/apis/example.com/v1/widgets")
 
 
 def test_objects_of_a_plugins_own_kind_come_back() -> None:
-    snapshot = replace(NOTHING_SEEN, others={"Widget": (Widget("a", 1), Widget("b"))})
+    snapshot = replace(EMPTY_SNAPSHOT, others={"Widget": (Widget("a", 1), Widget("b"))})
     later = replace(snapshot, others={"Widget": (Widget("b", 2),)})
 
     assert passed_on(snapshot, kinds=(WIDGET,)).others == snapshot.others
@@ -107,14 +107,14 @@ def test_objects_of_a_plugins_own_kind_come_back() -> None:
 
 def test_a_kind_that_nobody_reads_any_more_is_an_error() -> None:
     with pytest.raises(InputError, match="kind Widget, which no installed plugin reads"):
-        passed_on(replace(NOTHING_SEEN, others={"Widget": (Widget("a"),)}))
+        passed_on(replace(EMPTY_SNAPSHOT, others={"Widget": (Widget("a"),)}))
 
-    assert passed_on(replace(NOTHING_SEEN, others={"Widget": ()})).others == {"Widget": ()}
+    assert passed_on(replace(EMPTY_SNAPSHOT, others={"Widget": ()})).others == {"Widget": ()}
 
 
 def test_what_plugins_remember_comes_back() -> None:
     memory = {("main", "A"): {"seen": [1, 2.5, "x", None, True]}, ("main", "B"): "text"}
-    snapshot = replace(NOTHING_SEEN, history=memory)
+    snapshot = replace(EMPTY_SNAPSHOT, history=memory)
 
     assert passed_on(snapshot).history == memory
     assert passed_on(snapshot, replace(snapshot, history={})).history == {}
@@ -125,17 +125,17 @@ def test_what_was_measured_comes_back_be_it_no_number() -> None:
     used = Used(NOW, {"cpu": 10**9, "memory": 10**22})
     usage = {
         METRICS_API: Readings(nodes={"n1": used}, pods={"default/a": used}),
-        Question("Prometheus", "load"): Readings(
+        MetricsQuery("Prometheus", "load"): Readings(
             figures=(Figure("n1", 0.1, NOW), Figure("", float("inf"), NOW)), failure=""
         ),
-        Question("Prometheus", "other"): Readings(failure="nobody answers"),
+        MetricsQuery("Prometheus", "other"): Readings(failure="nobody answers"),
     }
-    snapshot = NOTHING_SEEN.measured(usage)
+    snapshot = EMPTY_SNAPSHOT.with_usage(usage)
     odd = Readings(figures=(Figure("n1", float("nan"), NOW),))
 
     assert passed_on(snapshot).usage == usage
-    assert passed_on(snapshot, NOTHING_SEEN.measured({})).usage == {}
-    (figure,) = passed_on(NOTHING_SEEN.measured({METRICS_API: odd})).usage[METRICS_API].figures
+    assert passed_on(snapshot, EMPTY_SNAPSHOT.with_usage({})).usage == {}
+    (figure,) = passed_on(EMPTY_SNAPSHOT.with_usage({METRICS_API: odd})).usage[METRICS_API].figures
     assert isnan(figure.number)
 
 

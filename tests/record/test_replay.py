@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resettle.cycle import Report
+from resettle.cycle import CycleReport
 from resettle.errors import InputError
-from resettle.framework import Ending
+from resettle.framework import MoveResult
 from resettle.model.decoding.decoder import Decoder
 from resettle.model.snapshot import Snapshot
-from resettle.record.reader import Book
-from resettle.record.segments import Bounds, PackedLines, segments_in
-from resettle.record.writer import Archive
+from resettle.record.reader import RecordReader
+from resettle.record.segments import GzipLines, RecordLimits, segments_in
+from resettle.record.writer import RecordWriter
 from resettle.testing.random.clusters import cluster_of
 from resettle.testing.strategies import policies
 from tests.builders import Case, cases
@@ -30,14 +30,17 @@ from tests.framework.fakes import EAGER, by_chance, by_name
 from tests.model.test_changes import changes, mixed, taken
 from tests.record.harness import OLD_PODS, PLENTY, lived, replays_as, world
 
-ANY = [Ending.EVICTED, *(it for it in Ending if it not in (Ending.SHOWN, Ending.UNSENT))]
-FEW = Bounds(size=1 << 14, age=timedelta(days=365))
+ANY = [
+    MoveResult.EVICTED,
+    *(it for it in MoveResult if it not in (MoveResult.SHOWN, MoveResult.UNSENT)),
+]
+FEW = RecordLimits(size=1 << 14, age=timedelta(days=365))
 THOROUGH = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 
 def cycles(
     case: Case, other: dict[str, Any], seed: int, count: int
-) -> Iterator[tuple[Snapshot, Report]]:
+) -> Iterator[tuple[Snapshot, CycleReport]]:
     """Cycles over a cluster that changes, with declined moves and now and then another policy."""
     dice, decoder = Random(seed), Decoder()
     objects = case.objects
@@ -74,21 +77,21 @@ def cycles(
     restarts=st.booleans(),
 )
 def test_every_plan_of_every_recorded_cycle_is_drawn_again(
-    case: Case, other: dict[str, Any], seed: int, count: int, bounds: Bounds, restarts: bool
+    case: Case, other: dict[str, Any], seed: int, count: int, bounds: RecordLimits, restarts: bool
 ) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
-        archive, reports = Archive(folder, bounds), []
+        archive, reports = RecordWriter(folder, bounds), []
         for snapshot, report in cycles(case, other, seed, count):
             archive.write(snapshot, report)
             reports.append(report)
             if restarts:
                 archive.close()
-                archive = Archive(folder, bounds)
+                archive = RecordWriter(folder, bounds)
         archive.close()
 
-        book = Book(name)
-        assert book.remarks == []
+        book = RecordReader(name)
+        assert book.warnings == []
         kept = {it.entry.cycle: it for it in book.cycles}
         assert max(kept) == count
         assert bounds is FEW or len(kept) == count
@@ -99,14 +102,14 @@ def test_every_plan_of_every_recorded_cycle_is_drawn_again(
 def segment_entries(name: str) -> Iterator[bytes]:
     """The lines that are left of what cycles decided."""
     for segment in segments_in(Path(name)):
-        yield from PackedLines(segment.cycles)
+        yield from GzipLines(segment.cycles)
 
 
 @THOROUGH
 @given(case=cases(), seed=st.integers(0, 2**32), cut=st.integers(1, 400))
 def test_what_was_whole_before_a_cut_is_whole_after_it(case: Case, seed: int, cut: int) -> None:
     with TemporaryDirectory() as name:
-        archive, reports = Archive(Path(name), PLENTY), []
+        archive, reports = RecordWriter(Path(name), PLENTY), []
         for snapshot, report in cycles(case, case.document, seed, 4):
             archive.write(snapshot, report)
             reports.append(report)
@@ -117,9 +120,9 @@ def test_what_was_whole_before_a_cut_is_whole_after_it(case: Case, seed: int, cu
 
         if not any(segment_entries(name)):
             with pytest.raises(InputError, match="no cycle that can be read"):
-                Book(name)
+                RecordReader(name)
             return
-        book = Book(name)
+        book = RecordReader(name)
         assert [it.entry.cycle for it in book.cycles] == list(range(1, len(book.cycles) + 1))
         for recorded, report in zip(book.cycles, reports, strict=False):
             replays_as(book, recorded, report)
@@ -128,14 +131,14 @@ def test_what_was_whole_before_a_cut_is_whole_after_it(case: Case, seed: int, cu
 def test_a_policy_is_written_when_it_changes() -> None:
     """Most of the text of a record would else be the policy."""
     with TemporaryDirectory() as name:
-        archive = Archive(Path(name), PLENTY)
+        archive = RecordWriter(Path(name), PLENTY)
         strict = {**OLD_PODS, "maxNoOfPodsToEvictTotal": 1}
         snapshot = world("a", "b")
         for document in (OLD_PODS, OLD_PODS, strict, strict, OLD_PODS):
             archive.write(snapshot, lived(document, snapshot, by_name({})))
         archive.close()
 
-        book = Book(name)
+        book = RecordReader(name)
         assert [it.entry.policy is None for it in book.cycles] == [False, True, False, True, False]
         assert [json.loads(it.policy) for it in book.cycles] == [
             *([OLD_PODS] * 2),

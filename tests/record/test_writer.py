@@ -16,15 +16,15 @@ import pytest
 from msgspec import structs
 
 from resettle.errors import InputError
-from resettle.framework import Args, Draft, Ending, Plugin
+from resettle.framework import Args, Draft, MoveResult, Plugin
 from resettle.framework.view import View
 from resettle.model.changes import Change, Changes
 from resettle.model.snapshot import Snapshot
 from resettle.record import reader as books
-from resettle.record.reader import Book
-from resettle.record.replay import descheduler_of, replayed
-from resettle.record.segments import Bounds, PackedFile, PackedLines, Segment, segments_in
-from resettle.record.writer import Archive
+from resettle.record.reader import RecordReader
+from resettle.record.replay import rebuild_descheduler, replay_cycle
+from resettle.record.segments import GzipLines, GzipWriter, RecordLimits, Segment, segments_in
+from resettle.record.writer import RecordWriter
 from resettle.testing import NOW
 from tests.framework.fakes import REGISTRY, by_name
 from tests.record.harness import HEAD, OLD_PODS, PLENTY, lived, replays_as, world, write
@@ -49,7 +49,7 @@ def names(folder: Path) -> list[str]:
 
 
 def numbers(folder: Path) -> list[int]:
-    return [it.entry.cycle for it in Book(str(folder)).cycles]
+    return [it.entry.cycle for it in RecordReader(str(folder)).cycles]
 
 
 # -- what there is -------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def test_a_segment_is_a_capture_and_what_changed_since(tmp_path: Path) -> None:
         "00000001-20260131T120000Z.cycles.gz",
         "00000001-20260131T120000Z.objects.gz",
     ]
-    book = Book(str(tmp_path))
+    book = RecordReader(str(tmp_path))
     seen = [replays_as(book, it, report) for it, report in zip(book.cycles, reports, strict=True)]
     assert [sorted(pod.name for pod in it.pods) for it in seen] == [
         ["a", "b", "c", "d", "e"],
@@ -72,7 +72,7 @@ def test_a_segment_is_a_capture_and_what_changed_since(tmp_path: Path) -> None:
         ["b", "d", "e"],
     ]
     (segment,) = segments_in(tmp_path)
-    pages = list(PackedLines(segment.objects))
+    pages = list(GzipLines(segment.objects))
     assert [b"gone" in page for page in pages] == [False, False, True, True]
 
 
@@ -101,7 +101,7 @@ def test_another_cluster_all_at_once_begins_a_segment(tmp_path: Path) -> None:
 def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "00000001-20260131T120000Z.cycles.gz.bak").write_text("mine")
-    write(tmp_path, [world("a")], Bounds(size=1 << 20, age=HOUR))
+    write(tmp_path, [world("a")], RecordLimits(size=1 << 20, age=HOUR))
 
     assert numbers(tmp_path) == [1]
     assert (tmp_path / "notes.txt").read_text() == "mine"
@@ -113,7 +113,7 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
 def test_a_segment_ends_with_its_share_of_the_age_and_the_oldest_goes(tmp_path: Path) -> None:
     first = world("a", "b", "c")
     every = [later(first, HOUR * i) for i in range(40)]
-    write(tmp_path, every, Bounds(size=1 << 30, age=16 * HOUR))
+    write(tmp_path, every, RecordLimits(size=1 << 30, age=16 * HOUR))
 
     began = [it.began for it in segments_in(tmp_path)]
     assert began[-1] - began[0] <= 18 * HOUR, "one more than the age is in its oldest segment"
@@ -121,8 +121,8 @@ def test_a_segment_ends_with_its_share_of_the_age_and_the_oldest_goes(tmp_path: 
 
 
 def test_the_size_is_kept(tmp_path: Path) -> None:
-    bounds = Bounds(size=60_000, age=timedelta(days=365))
-    archive, snapshot = Archive(tmp_path, bounds), world(*(f"pod-{i}" for i in range(120)))
+    bounds = RecordLimits(size=60_000, age=timedelta(days=365))
+    archive, snapshot = RecordWriter(tmp_path, bounds), world(*(f"pod-{i}" for i in range(120)))
     for i in range(60):
         snapshot = renamed(later(snapshot, HOUR), i)
         archive.write(snapshot, lived(OLD_PODS, snapshot, by_name({})))
@@ -144,7 +144,7 @@ def renamed(snapshot: Snapshot, number: int) -> Snapshot:
 
 def test_a_capture_that_is_larger_than_the_whole_record_is_not_kept(tmp_path: Path) -> None:
     snapshot = world(*(f"pod-{i}" for i in range(500)))
-    archive = Archive(tmp_path, Bounds(size=2_000, age=HOUR))
+    archive = RecordWriter(tmp_path, RecordLimits(size=2_000, age=HOUR))
 
     with pytest.raises(InputError, match=r"takes [\d,]+ bytes; raise --record-max-size"):
         archive.write(snapshot, lived(OLD_PODS, snapshot, by_name({})))
@@ -170,7 +170,7 @@ def test_a_full_disk_costs_a_cycle_and_no_more(tmp_path: Path) -> None:
     names_of = [f"pod-{i}" for i in range(200)]
     snapshots = [later(world(*names_of), HOUR * i, *names_of[:i]) for i in range(4)]
     reports = [lived(OLD_PODS, it, by_name({})) for it in snapshots]
-    archive = Archive(tmp_path, PLENTY)
+    archive = RecordWriter(tmp_path, PLENTY)
 
     archive.write(snapshots[0], reports[0])
     size = max(it.stat().st_size for it in tmp_path.iterdir())
@@ -181,14 +181,18 @@ def test_a_full_disk_costs_a_cycle_and_no_more(tmp_path: Path) -> None:
     archive.write(snapshots[3], reports[3])
     archive.close()
 
-    book = Book(str(tmp_path))
+    book = RecordReader(str(tmp_path))
     assert [it.entry.cycle for it in book.cycles] == [1, 2]
     for recorded, report in zip(book.cycles, (reports[0], reports[3]), strict=True):
         replays_as(book, recorded, report)
 
 
 def test_a_second_run_is_told_to_go_elsewhere(tmp_path: Path) -> None:
-    snapshot, one, other = world("a"), Archive(tmp_path, PLENTY), Archive(tmp_path, PLENTY)
+    snapshot, one, other = (
+        world("a"),
+        RecordWriter(tmp_path, PLENTY),
+        RecordWriter(tmp_path, PLENTY),
+    )
     report = lived(OLD_PODS, snapshot, by_name({}))
     one.write(snapshot, report)
     with pytest.raises(InputError, match="another run writes to it"):
@@ -205,33 +209,35 @@ def test_a_folder_that_is_none_is_an_error(tmp_path: Path) -> None:
     snapshot = world("a")
 
     with pytest.raises(OSError, match="exists"):
-        Archive(tmp_path / "file", PLENTY).write(snapshot, lived(OLD_PODS, snapshot, by_name({})))
+        RecordWriter(tmp_path / "file", PLENTY).write(
+            snapshot, lived(OLD_PODS, snapshot, by_name({}))
+        )
 
 
 def test_a_segment_that_was_cut_off_before_its_first_entry_is_cleared_away(tmp_path: Path) -> None:
     write(tmp_path, [world("a")])
     dead = Segment(2, NOW, tmp_path)
-    PackedFile(dead.objects).close()
+    GzipWriter(dead.objects).close()
     dead.cycles.write_bytes(b"\x1f\x8b")
     write(tmp_path, [later(world("a"), HOUR)])
 
     assert numbers(tmp_path) == [1, 2]
-    assert Book(str(tmp_path)).remarks == []
+    assert RecordReader(str(tmp_path)).warnings == []
 
 
 def test_a_torn_entry_is_left_out_with_a_word(tmp_path: Path) -> None:
     reports = write(tmp_path, two_hours())
     (segment,) = segments_in(tmp_path)
-    *whole, _ = PackedLines(segment.cycles)
+    *whole, _ = GzipLines(segment.cycles)
     segment.cycles.unlink()
-    torn = PackedFile(segment.cycles)
+    torn = GzipWriter(segment.cycles)
     torn.add([line + b"\n" for line in whole] + [b'{"form":1,"cyc'])
     torn.close()
 
-    book = Book(str(tmp_path))
-    assert book.remarks == [
-        f"{segment.cycles.name} ends in an entry that is not whole and is left out; "
-        "it is being written, or its writer was cut off"
+    book = RecordReader(str(tmp_path))
+    assert book.warnings == [
+        f"{segment.cycles.name} ends in an incomplete entry, which is skipped; "
+        "it is being written, or the run was killed"
     ]
     assert [it.entry.cycle for it in book.cycles] == [1]
     replays_as(book, book.cycles[0], reports[0])
@@ -240,12 +246,12 @@ def test_a_torn_entry_is_left_out_with_a_word(tmp_path: Path) -> None:
 def test_objects_that_are_missing_are_an_error(tmp_path: Path) -> None:
     write(tmp_path, two_hours("a"))
     (segment,) = segments_in(tmp_path)
-    first, *_ = PackedLines(segment.objects)
+    first, *_ = GzipLines(segment.objects)
     segment.objects.unlink()
-    short = PackedFile(segment.objects)
+    short = GzipWriter(segment.objects)
     short.add([first + b"\n"])
     short.close()
-    book = Book(str(tmp_path))
+    book = RecordReader(str(tmp_path))
 
     with pytest.raises(InputError, match=r"what cycle 1 of \S+ saw cannot be read: .* too early"):
         book.snapshot(book.cycles[0])
@@ -257,7 +263,7 @@ def test_objects_that_are_missing_are_an_error(tmp_path: Path) -> None:
 def test_another_version_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, [world("a")])
     monkeypatch.setattr(books, "__version__", "9.9.9")
-    book = Book(str(tmp_path))
+    book = RecordReader(str(tmp_path))
 
     with pytest.raises(InputError, match=r"by resettle 0\S+; this is 9\.9\.9, which may decide"):
         book.snapshot(book.cycles[0])
@@ -267,18 +273,18 @@ def test_another_version_is_not_believed(tmp_path: Path, monkeypatch: pytest.Mon
 def test_another_form_is_left_out_and_its_numbers_count(tmp_path: Path) -> None:
     write(tmp_path, two_hours())
     (segment,) = segments_in(tmp_path)
-    lines = [msgspec.json.decode(line) | {"form": 77} for line in PackedLines(segment.cycles)]
+    lines = [msgspec.json.decode(line) | {"form": 77} for line in GzipLines(segment.cycles)]
     segment.cycles.unlink()
-    strange = PackedFile(segment.cycles)
+    strange = GzipWriter(segment.cycles)
     strange.add(msgspec.json.encode(line) + b"\n" for line in lines)
     strange.close()
 
     with pytest.raises(InputError, match="no cycle that can be read"):
-        Book(str(tmp_path))
+        RecordReader(str(tmp_path))
     write(tmp_path, [later(world("a"), 2 * HOUR)])
-    book = Book(str(tmp_path))
+    book = RecordReader(str(tmp_path))
     assert [it.entry.cycle for it in book.cycles] == [3]
-    assert "in a form that this version does not know" in book.remarks[0]
+    assert "in a format that this version does not know" in book.warnings[0]
 
 
 def remember_a_set(args: Args, view: View, draft: Draft) -> None:
@@ -303,7 +309,7 @@ def policy_of(name: str) -> dict[str, Any]:
 def test_memory_that_cannot_be_written_is_not_guessed(tmp_path: Path) -> None:
     plugins = REGISTRY.with_plugins(Plugin(name="Elephant", deschedule=remember_a_set))
     document, snapshot = policy_of("Elephant"), world("a")
-    archive = Archive(tmp_path, PLENTY)
+    archive = RecordWriter(tmp_path, PLENTY)
     first = lived(document, snapshot, by_name({}), plugins)
     assert archive.write(snapshot, first) == ()
     snapshot = replace(snapshot, history=first.plan.history)
@@ -311,7 +317,7 @@ def test_memory_that_cannot_be_written_is_not_guessed(tmp_path: Path) -> None:
     assert archive.write(snapshot, second) == ("Elephant in profile main",)
     archive.close()
 
-    book = Book(str(tmp_path))
+    book = RecordReader(str(tmp_path))
     replays_as(book, book.cycles[0], first, plugins)
     with pytest.raises(InputError, match="what Elephant in profile main remembered was not"):
         replays_as(book, book.cycles[1], second, plugins)
@@ -320,16 +326,18 @@ def test_memory_that_cannot_be_written_is_not_guessed(tmp_path: Path) -> None:
 def test_a_plugin_that_is_gone_or_decides_otherwise_is_told(tmp_path: Path) -> None:
     then = REGISTRY.with_plugins(Plugin(name="Alphabet", deschedule=propose_by_name))
     document, snapshot = policy_of("Alphabet"), world("a", "b")
-    archive = Archive(tmp_path, PLENTY)
-    archive.write(snapshot, lived(document, snapshot, by_name({"b": Ending.BUDGET}), then))
+    archive = RecordWriter(tmp_path, PLENTY)
+    archive.write(snapshot, lived(document, snapshot, by_name({"b": MoveResult.BUDGET}), then))
     archive.close()
-    book = Book(str(tmp_path))
+    book = RecordReader(str(tmp_path))
     (recorded,) = book.cycles
     seen = book.snapshot(recorded)
 
-    with pytest.raises(InputError, match="install the plugins that were there then") as gone:
-        descheduler_of(recorded, REGISTRY)
+    with pytest.raises(
+        InputError, match="install the plugins that were installed at that time"
+    ) as gone:
+        rebuild_descheduler(recorded, REGISTRY)
     assert "no plugin is named `Alphabet`" in str(gone.value)
     now = REGISTRY.with_plugins(Plugin(name="Alphabet", deschedule=propose_the_last))
     with pytest.raises(InputError, match="round 1 moved 2 then and 1 now"):
-        replayed(recorded, descheduler_of(recorded, now), seen)
+        replay_cycle(recorded, rebuild_descheduler(recorded, now), seen)

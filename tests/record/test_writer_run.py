@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from resettle.cycle import Report
+from resettle.cycle import CycleReport
 from resettle.framework import Args, Draft, Plugin, default_registry
-from resettle.framework.mover import Ending
+from resettle.framework.mover import MoveResult
 from resettle.framework.view import View
 from resettle.log import Log
 from resettle.model.snapshot import Snapshot
-from resettle.record.reader import Book
-from resettle.record.writer import Scribe
+from resettle.record.reader import RecordReader
+from resettle.record.writer import CycleRecorder
 from resettle.testing import Fault, node, pod
 from tests.record.harness import PLENTY, replays_as
 from tests.runtime.harness import Stage, policy, running
@@ -37,7 +37,9 @@ def play(story: Coroutine[Any, Any, None]) -> None:
 class Recording:
     """A run that is recorded, and its reports as another witness heard them."""
 
-    def __init__(self, stage: Stage, scribe: Scribe, reports: list[Report], log: list[str]) -> None:
+    def __init__(
+        self, stage: Stage, scribe: CycleRecorder, reports: list[CycleReport], log: list[str]
+    ) -> None:
         self.stage, self.scribe, self.reports, self._log = stage, scribe, reports, log
 
     def told(self, event: str) -> list[str]:
@@ -55,11 +57,11 @@ class Recording:
 async def recorded(
     folder: Path, objects: list[dict[str, Any]], *more: Any, **settings: Any
 ) -> AsyncIterator[Recording]:
-    reports: list[Report] = []
+    reports: list[CycleReport] = []
     log: list[str] = []
-    scribe = Scribe(str(folder), PLENTY, Log.to(log))
+    scribe = CycleRecorder(str(folder), PLENTY, Log.to(log))
 
-    def keep(snapshot: Snapshot, report: Report) -> None:
+    def keep(snapshot: Snapshot, report: CycleReport) -> None:
         reports.append(report)
 
     async with running(objects, *more, observers=[scribe, keep], **settings) as stage:
@@ -83,12 +85,12 @@ def test_every_cycle_of_a_run_can_be_drawn_again(tmp_path: Path) -> None:
             reports = run.reports
         assert run.told("cycles are recorded") == [f"INFO cycles are recorded record={tmp_path}"]
 
-        book = Book(str(tmp_path))
+        book = RecordReader(str(tmp_path))
         assert [it.entry.cycle for it in book.cycles] == [1, 2, 3]
         for it, report in zip(book.cycles, reports, strict=True):
             replays_as(book, it, report, default_registry())
         endings = [it.ending for one in book.cycles for it in one.entry.moves]
-        assert sorted(endings) == [*[Ending.EVICTED] * 5, Ending.WEBHOOK]
+        assert sorted(endings) == [*[MoveResult.EVICTED] * 5, MoveResult.WEBHOOK]
         assert any(len(it.entry.rounds) > 1 for it in book.cycles)
 
     play(story())
@@ -115,7 +117,7 @@ def test_a_folder_that_cannot_be_written_is_told_once_and_the_run_goes_on(tmp_pa
             assert len(run.told("cycles are recorded")) == 1
             reports = run.reports
 
-        book = Book(str(folder))
+        book = RecordReader(str(folder))
         assert [it.entry.cycle for it in book.cycles] == [1]
         replays_as(book, book.cycles[0], reports[-1], default_registry())
 
@@ -126,8 +128,8 @@ def test_a_single_cycle_is_on_the_disk_when_the_run_is_over(tmp_path: Path) -> N
     async def story() -> None:
         async with recorded(tmp_path, world(pod("a", age=OLD)), interval=0, dry_run=True) as run:
             assert await run.stage.working == 0
-        (it,) = Book(str(tmp_path)).cycles
-        assert it.entry.endings == {Ending.SHOWN: 1}
+        (it,) = RecordReader(str(tmp_path)).cycles
+        assert it.entry.endings == {MoveResult.SHOWN: 1}
 
     play(story())
 

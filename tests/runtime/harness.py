@@ -18,7 +18,7 @@ from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.log import Log
 from resettle.runtime import ComponentRunner, RunSettings, descheduling_runner
 from resettle.runtime.status import IGNORE_RUN, RunObserver
-from resettle.testing import HandClock, PocketServer
+from resettle.testing import ApiServer, ManualClock
 
 Object = dict[str, Any]
 INTERVAL = 20.0
@@ -45,7 +45,7 @@ def policy(
 class Stage:
     """A runner at work, and everything a test looks at."""
 
-    def __init__(self, server: PocketServer, clock: HandClock, file: Path) -> None:
+    def __init__(self, server: ApiServer, clock: ManualClock, file: Path) -> None:
         self.server, self.clock, self.file = server, clock, file
         self.log: list[str] = []
         self.runner: ComponentRunner
@@ -58,7 +58,7 @@ class Stage:
     @property
     def evictions(self) -> list[str]:
         """The pods that were asked to leave, in order."""
-        asked = [it.path for it in self.server.asked if it.path.endswith("/eviction")]
+        asked = [it.path for it in self.server.requests if it.path.endswith("/eviction")]
         return [path.split("/")[-2] for path in asked]
 
     def told(self, event: str) -> list[str]:
@@ -77,7 +77,7 @@ class Stage:
     async def next_cycle(self) -> None:
         """Winds the clock to the next cycle, and returns when that is over."""
         before = len(self._ends)
-        self.clock.wind(timedelta(seconds=INTERVAL))
+        self.clock.advance(timedelta(seconds=INTERVAL))
         await self.cycles(before + 1)
 
     async def until(self, so: Callable[[], bool]) -> None:
@@ -99,16 +99,16 @@ async def running(
     *,
     plugins: Iterable[Plugin] = (),
     interval: float = INTERVAL,
-    server: PocketServer | None = None,
+    server: ApiServer | None = None,
     observers: Sequence[CycleObserver] = (),
     run_observer: RunObserver = IGNORE_RUN,
     spans: Spans = NO_SPANS,
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     """A runner over a cluster of these objects, until the block ends."""
-    clock = HandClock()
+    clock = ManualClock()
     with (
-        server or PocketServer(objects, clock=clock) as pocket,
+        server or ApiServer(objects, clock=clock) as pocket,
         TemporaryDirectory() as name,
     ):
         folder = Path(name)

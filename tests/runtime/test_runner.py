@@ -11,10 +11,10 @@ import pytest
 
 from resettle.errors import Forbidden, InputError
 from resettle.framework import Args, Plugin
-from resettle.framework.mover import Ending, Hands, Options, Outcome
+from resettle.framework.mover import ApiRequests, MoveResponse, MoveResult, Options
 from resettle.framework.plan import Move
 from resettle.kube.leader_election.lease import LeaseSettings
-from resettle.testing import Ban, Fault, HandClock, PocketServer, budget, node, pod
+from resettle.testing import ApiServer, DeniedPermission, Fault, ManualClock, budget, node, pod
 from tests.runtime.harness import INTERVAL, policy, running
 
 OLD, ALMOST, YOUNG = "3h", "59m30s", "1m"
@@ -45,11 +45,11 @@ def test_an_interval_is_counted_from_start_to_start() -> None:
     async def story() -> None:
         async with running(world(pod("a", age=OLD))) as stage:
             await stage.cycles(1)
-            stage.clock.wind(timedelta(seconds=INTERVAL - 0.001))
+            stage.clock.advance(timedelta(seconds=INTERVAL - 0.001))
             await asyncio.sleep(0.05)
             assert len(stage.told("cycle done")) == 1
 
-            stage.clock.wind(timedelta(seconds=0.001))
+            stage.clock.advance(timedelta(seconds=0.001))
             await stage.cycles(2)
 
     play(story())
@@ -99,7 +99,7 @@ def test_a_policy_that_changes_is_taken_from_the_next_cycle_on() -> None:
             stage.write(policy())
             await stage.next_cycle()
             assert stage.evictions == ["a"]
-            assert len(stage.told("policy taken")) == 1
+            assert len(stage.told("policy loaded")) == 1
 
     play(story())
 
@@ -123,17 +123,17 @@ def test_a_policy_that_turns_bad_is_told_once_and_changes_nothing(
             else:
                 stage.write(text)
             await stage.next_cycle()
-            (told,) = stage.told("policy not taken")
+            (told,) = stage.told("policy not loaded")
             assert says in told
             assert stage.evictions == []
 
             await stage.next_cycle()
-            assert len(stage.told("policy not taken")) == 1
+            assert len(stage.told("policy not loaded")) == 1
             assert stage.evictions == ["a"], "the last good one is still in force"
 
             stage.write(policy(nodeSelector="none=such"))
             await stage.next_cycle()
-            assert len(stage.told("policy taken")) == 1
+            assert len(stage.told("policy loaded")) == 1
 
     play(story())
 
@@ -144,7 +144,7 @@ def test_a_policy_that_reads_other_kinds_has_them_listed() -> None:
             await stage.cycles(1)
             stage.write(policy(version="resettle/v1"))
             await stage.next_cycle()
-            listed = {it.path for it in stage.server.asked}
+            listed = {it.path for it in stage.server.requests}
             assert "/api/v1/persistentvolumeclaims" in listed
 
     play(story())
@@ -244,15 +244,15 @@ class Gentle:
     def __init__(self) -> None:
         self.told: list[Options] = []
 
-    async def move(self, move: Move, options: Options) -> Outcome:
+    async def move(self, move: Move, options: Options) -> MoveResponse:
         self.told.append(options)
-        return Outcome(Ending.EVICTED)
+        return MoveResponse(MoveResult.EVICTED)
 
 
 def test_a_profile_may_have_a_mover_of_its_own() -> None:
     gentle = Gentle()
 
-    def make(args: Args, hands: Hands) -> Gentle:
+    def make(args: Args, hands: ApiRequests) -> Gentle:
         return gentle
 
     async def story() -> None:
@@ -291,7 +291,7 @@ def test_a_stop_midway_sends_nothing_more_and_awaits_what_was_sent() -> None:
     play(story())
 
 
-def holder(server: PocketServer) -> str:
+def holder(server: ApiServer) -> str:
     """Who has the lease."""
     lease = server.store.get("Lease", "descheduler", "kube-system")
     assert lease is not None
@@ -316,7 +316,7 @@ def test_a_lease_that_is_lost_ends_the_run() -> None:
             await stage.cycles(1)
             stage.server.faults.add(Fault(path="*/leases/*", status=500, times=999))
             for _ in range(6):
-                stage.clock.wind(timedelta(seconds=26))
+                stage.clock.advance(timedelta(seconds=26))
                 await asyncio.sleep(0.05)
             assert await stage.working == 1
             assert len(stage.told("lease lost")) == 1
@@ -326,8 +326,8 @@ def test_a_lease_that_is_lost_ends_the_run() -> None:
 
 def test_a_right_that_is_missing_is_told_before_anything_is_done() -> None:
     async def story() -> None:
-        ban = Ban(verb="create", resource="pods/eviction")
-        server = PocketServer(world(pod("a", age=OLD)), clock=HandClock(), bans=[ban])
+        ban = DeniedPermission(verb="create", resource="pods/eviction")
+        server = ApiServer(world(pod("a", age=OLD)), clock=ManualClock(), denied=[ban])
         async with running([], server=server) as stage:
             with pytest.raises(Forbidden, match="may not create pods/eviction"):
                 await stage.working
@@ -341,7 +341,7 @@ def test_a_dry_run_shows_what_it_would_do() -> None:
         async with running(world(pod("a", age=OLD)), interval=0, dry_run=True) as stage:
             assert await stage.working == 0
             assert len(stage.told("would evict")) == 1
-            assert {it.verb for it in stage.server.asked} <= {"list", "watch", "create"}
+            assert {it.verb for it in stage.server.requests} <= {"list", "watch", "create"}
             assert stage.evictions == []
 
     play(story())
@@ -353,7 +353,7 @@ def test_what_is_known_must_be_fresh() -> None:
             await stage.cycles(1)
             stage.server.faults.add(Fault(status=503, times=9999))
             stage.server.drop_watches()
-            stage.clock.wind(timedelta(hours=2))
+            stage.clock.advance(timedelta(hours=2))
             await stage.cycles(2)
             assert stage.evictions == []
             assert "s old; the watch is broken" in stage.told("cycle skipped")[0]

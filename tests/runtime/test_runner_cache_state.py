@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from resettle.model.pod import IN_PROGRESS, ON_REQUEST
-from resettle.testing import PocketServer, node, pod
+from resettle.testing import ApiServer, node, pod
 from tests.runtime.harness import running
 
 WORLD = [node("n1").node, *node("n1").holding(pod("a", age="1m"), pod("b", age="1m")).pods]
@@ -18,13 +18,13 @@ def test_each_kind_is_told_of_with_how_many_there_are() -> None:
 
             stage.runner.log_state()
 
-            kinds = [line.split()[2:4] for line in stage.told("known")]
+            kinds = [line.split()[3:5] for line in stage.told("cache state")]
             assert kinds == [
                 ["kind=Node", "objects=1"],
                 ["kind=Pod", "objects=2"],
                 ["kind=PodDisruptionBudget", "objects=0"],
             ]
-            assert all(" digest=" in line for line in stage.told("known"))
+            assert all(" digest=" in line for line in stage.told("cache state"))
 
     asyncio.run(story())
 
@@ -45,9 +45,9 @@ def test_moves_in_flight_are_told_of_by_their_stage() -> None:
 
 def test_nothing_is_known_before_the_first_list() -> None:
     async def story() -> None:
-        async with running([], server=PocketServer(WORLD)) as stage:
+        async with running([], server=ApiServer(WORLD)) as stage:
             stage.runner.log_state()
 
-            assert stage.log == ["INFO nothing known yet"]
+            assert stage.log == ["INFO nothing listed yet"]
 
     asyncio.run(story())

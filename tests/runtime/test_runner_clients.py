@@ -10,7 +10,7 @@ import pytest
 from resettle.kube.auth.access import Access
 from resettle.runtime.leadership import Stop
 from resettle.runtime.runner import ComponentSettings, open_clients
-from resettle.testing import HandClock
+from resettle.testing import ManualClock
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_evictions_and_events_are_held_back_and_watches_never(
     async def told() -> tuple[float, float, float]:
         settings = ComponentSettings(qps=qps, burst=burst)
         access = Access(server="http://127.0.0.1:9")
-        async with open_clients(access, settings, HandClock(), Stop()) as clients:
+        async with open_clients(access, settings, ManualClock(), Stop()) as clients:
             return clients.free.at_once(), clients.paced.at_once(), clients.for_events.at_once()
 
     assert asyncio.run(told()) == (math.inf, at_once, at_once)

@@ -15,12 +15,12 @@ from resettle.errors import ClusterError, ResettleError
 from resettle.framework import default_registry
 from resettle.kube.auth.access import Access
 from resettle.log import Log
-from resettle.rbac.permissions import Right
+from resettle.rbac.permissions import ApiPermission
 from resettle.runtime import Component, ComponentRunner, ComponentSettings
 from resettle.runtime.policy_file import LoadedPolicy
 from resettle.runtime.runner import Runtime, Session, policy_file_of
 from resettle.runtime.status import Status
-from resettle.testing import HandClock
+from resettle.testing import ManualClock
 from tests.runtime.harness import policy
 
 ACCESS = Access(server="http://127.0.0.1:9")
@@ -44,7 +44,7 @@ class Counting:
     def kinds(self, policy: LoadedPolicy | None) -> frozenset[str]:
         return self.watched(policy)
 
-    def permissions(self, policy: LoadedPolicy | None) -> Sequence[Right]:
+    def permissions(self, policy: LoadedPolicy | None) -> Sequence[ApiPermission]:
         return ()
 
     def log_start(self, access: Access, policy: LoadedPolicy | None) -> None:
@@ -105,7 +105,7 @@ class OnlyServing(Counting):
 
 
 def runner_of(
-    component: Component, clock: HandClock, log: list[str], file: Path | None = None, **more: Any
+    component: Component, clock: ManualClock, log: list[str], file: Path | None = None, **more: Any
 ) -> ComponentRunner:
     settings = ComponentSettings(policy_file=str(file) if file else None, **more)
     policy_file = policy_file_of(settings, default_registry(), clock, Log.to(log))
@@ -129,7 +129,7 @@ def test_the_exit_code_says_how_the_only_pass_ended(ending: str, code: int, seen
     async def story() -> None:
         component = Counting(ending)
 
-        assert await runner_of(component, HandClock(), []).run() == code
+        assert await runner_of(component, ManualClock(), []).run() == code
         assert component.seen == ["start", seen]
 
     play(story())
@@ -146,16 +146,16 @@ def test_after_a_failed_pass_the_next_begins_after(
     retry_seconds: float | None, waits: list[float]
 ) -> None:
     async def story() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         component = Counting(FAILED, RAISED, STALE, DONE, retry_seconds=retry_seconds)
         runner = runner_of(component, clock, [], interval=INTERVAL)
         working = asyncio.create_task(runner.run())
         for passes, wait in enumerate(waits, 1):
-            await clock.asleep()
-            clock.wind(timedelta(seconds=wait - 1))
+            await clock.wait_for_sleepers()
+            clock.advance(timedelta(seconds=wait - 1))
             await asyncio.sleep(0.01)
             assert len(component.seen) == 1 + passes
-            clock.wind(timedelta(seconds=1))
+            clock.advance(timedelta(seconds=1))
             while len(component.seen) == 1 + passes:
                 await asyncio.sleep(0.001)
         runner.stop()
@@ -168,7 +168,7 @@ def test_after_a_failed_pass_the_next_begins_after(
 def test_a_component_may_only_serve_until_it_is_stopped() -> None:
     async def story() -> None:
         component, log = OnlyServing(), list[str]()
-        runner = runner_of(component, HandClock(), log)
+        runner = runner_of(component, ManualClock(), log)
         runner.log_state()
         working = asyncio.create_task(runner.run())
         while "serving" not in component.seen:
@@ -181,7 +181,7 @@ def test_a_component_may_only_serve_until_it_is_stopped() -> None:
         assert component.seen == ["start", "serving", "state"]
         assert (status.ages, status.policy_usable, status.stopping) == ({}, True, False)
         assert runner.status().ages is None
-        assert log == ["INFO nothing known yet", "INFO stopping"]
+        assert log == ["INFO nothing listed yet", "INFO stopping"]
 
     play(story())
 
@@ -197,7 +197,7 @@ def test_a_session_that_cannot_be_opened_ends_a_start_and_is_tried_again_later(
         file.write_text(str(document).replace("'", '"'))
 
     async def story() -> None:
-        clock, log = HandClock(), list[str]()
+        clock, log = ManualClock(), list[str]()
         first = Counting()
         first.refused_sessions = {1}
         with pytest.raises(ClusterError):
@@ -208,17 +208,17 @@ def test_a_session_that_cannot_be_opened_ends_a_start_and_is_tried_again_later(
         component.refused_sessions = {2}
         runner = runner_of(component, clock, log, file, interval=INTERVAL)
         working = asyncio.create_task(runner.run())
-        await clock.asleep()
+        await clock.wait_for_sleepers()
         write("other")  # needs other kinds, which cannot be listed
-        clock.wind(timedelta(seconds=INTERVAL))
+        clock.advance(timedelta(seconds=INTERVAL))
         while component.sessions < 2:
             await asyncio.sleep(0.001)
-        await clock.asleep()
+        await clock.wait_for_sleepers()
         write("third")
-        clock.wind(timedelta(seconds=INTERVAL))
+        clock.advance(timedelta(seconds=INTERVAL))
         while component.sessions < 3:
             await asyncio.sleep(0.001)
-        await clock.asleep()
+        await clock.wait_for_sleepers()
         runner.stop()
 
         assert await working == 0
@@ -234,7 +234,7 @@ def test_a_policy_that_was_read_ahead_is_not_read_again_at_the_start(tmp_path: P
     file.write_text(str(policy()).replace("'", '"'))
 
     async def story() -> None:
-        clock, log = HandClock(), Log.to([])
+        clock, log = ManualClock(), Log.to([])
         settings = ComponentSettings(policy_file=str(file))
         policy_file = policy_file_of(settings, default_registry(), clock, log)
         assert policy_file is not None

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from resettle.framework import Args, Descheduler, Draft, Plugin, assembled, default_registry
+from resettle.framework import Args, Descheduler, Draft, Plugin, build_descheduler, default_registry
 from resettle.framework.view import View
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.simulate.events import Event
-from resettle.simulate.result import Story, told
-from resettle.simulate.simulation import Cycle, Simulation, Tainter
+from resettle.simulate.result import SimulationResult, run_simulation
+from resettle.simulate.simulation import SimulatedCycle, Simulation, Tainter
 from resettle.testing import World
 from resettle.testing.builders import Object
 
@@ -44,7 +44,9 @@ REGISTRY = default_registry().with_plugins(SCRIPT)
 
 def planner(document: Mapping[str, Any]) -> Descheduler:
     """The descheduler of a policy, as a document."""
-    return assembled(load_policy(json.dumps(document), name="policy", plugins=REGISTRY), REGISTRY)
+    return build_descheduler(
+        load_policy(json.dumps(document), name="policy", plugins=REGISTRY), REGISTRY
+    )
 
 
 def scripted(
@@ -77,8 +79,8 @@ def story(
     until_settled: bool = False,
     interval: timedelta = FIVE_MINUTES,
     tainter: Tainter | None = None,
-) -> Story:
-    return told(
+) -> SimulationResult:
+    return run_simulation(
         "policy.yaml",
         script,
         world.snapshot(),
@@ -90,9 +92,9 @@ def story(
     )
 
 
-def landed(cycle: Cycle) -> dict[str, str | None]:
+def landed(cycle: SimulatedCycle) -> dict[str, str | None]:
     """Where the pods that moved are now, by name."""
-    return {landing.pod.name: landing.node for landing in cycle.landings}
+    return {landing.pod.name: landing.node for landing in cycle.moves}
 
 
 def homes(snapshot: Snapshot) -> dict[str, str]:

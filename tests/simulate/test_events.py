@@ -8,7 +8,7 @@ import pytest
 
 from resettle.model.changes import Change, Changes
 from resettle.model.snapshot import Snapshot
-from resettle.simulate.events import Event, consequences
+from resettle.simulate.events import Event, changes_from
 from resettle.testing import NOW, World, budget, cluster, node, pod
 from resettle.testing.builders import Object
 from tests.simulate.harness import EVICT, homes, objects, scripted, story
@@ -28,7 +28,7 @@ def event(
     came: Snapshot = objects(*apply)
     changes = Changes(
         at=NOW,
-        nodes=Change(tuple(came.fleet), frozenset(delete_nodes)),
+        nodes=Change(tuple(came.node_index), frozenset(delete_nodes)),
         pods=Change(came.pods, frozenset(delete_pods)),
     )
     return Event(cycle=cycle, says=says, changes=changes, **more)
@@ -105,7 +105,7 @@ ALL = {"web-1": "n1", "web-2": "n1", "web-3": "n2", "agent-n1": "n1", "bare": "n
 def test_an_event_has_its_consequences(happens: Event, differs: dict[str, str | None]) -> None:
     before = WORLD.snapshot()
 
-    after = before.next(consequences(happens, before))
+    after = before.next(changes_from(happens, before))
 
     expected = {name: place for name, place in {**ALL, **differs}.items() if place is not None}
     assert homes(after) == expected
@@ -115,7 +115,7 @@ def test_scaling_down_takes_pods_that_wait_first() -> None:
     world = World([*WORLD.objects, pod("web-0", age="9d", phase="Pending")])
     before = world.snapshot()
 
-    after = before.next(consequences(event(scale={"ReplicaSet/default/web": 3}), before))
+    after = before.next(changes_from(event(scale={"ReplicaSet/default/web": 3}), before))
 
     assert set(homes(before)) - set(homes(after)) == {"web-0"}
 
@@ -125,7 +125,7 @@ def test_a_cordoned_node_takes_no_pods() -> None:
 
     told = story(world, scripted({1: ["a"]}), cycles=1, events=[event(cordon=frozenset({"n2"}))])
 
-    assert [it.node for it in told.landings] == ["n1"]
+    assert [it.node for it in told.all_moves] == ["n1"]
 
 
 def test_events_of_one_cycle_happen_in_order() -> None:
@@ -138,7 +138,7 @@ def test_events_of_one_cycle_happen_in_order() -> None:
 
     told = story(world, scripted(), cycles=1, events=events)
 
-    (chapter,) = told.chapters
+    (chapter,) = told.cycles_with_events
     assert chapter.events == ("n3 and b come", "n3 goes", "b goes")
     assert set(chapter.cycle.after) == {"n1", "n2"}
     assert sum(load.pods for load in chapter.cycle.after.values()) == 1
@@ -151,8 +151,8 @@ def test_pods_made_anew_find_their_node_before_the_plan_is_drawn() -> None:
     told = story(world, scripted({1: ["a"]}), cycles=1, events=[gone])
 
     (cycle,) = told.cycles
-    assert [it.node for it in cycle.came_in] == ["n2"]
-    assert [(it.pod.node, it.node) for it in cycle.landings] == [("n2", "n2")]
+    assert [it.node for it in cycle.newly_scheduled] == ["n2"]
+    assert [(it.pod.node, it.node) for it in cycle.moves] == [("n2", "n2")]
 
 
 def test_other_things_come_and_go_as_well() -> None:
@@ -169,4 +169,4 @@ def test_other_things_come_and_go_as_well() -> None:
 
     told = story(world, scripted(always=["a"]), cycles=4, events=[guarded, freed])
 
-    assert [len(cycle.landings) for cycle in told.cycles] == [0, 0, 1, 1]
+    assert [len(cycle.moves) for cycle in told.cycles] == [0, 0, 1, 1]

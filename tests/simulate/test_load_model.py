@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from resettle.model.measurements import METRICS_API, PROMETHEUS, Question
-from resettle.simulate.load_model import Use
+from resettle.model.measurements import METRICS_API, PROMETHEUS, MetricsQuery
+from resettle.simulate.load_model import UsageModel
 from resettle.testing import (
     NOW,
     World,
@@ -21,7 +21,7 @@ from resettle.testing import (
 )
 from tests.simulate.harness import FIVE_MINUTES, on_stage, planner, scripted, story
 
-BUSY = Question(PROMETHEUS, "busy")
+BUSY = MetricsQuery(PROMETHEUS, "busy")
 CORE = 10**9
 
 
@@ -40,9 +40,9 @@ METRICS = (
 
 def test_a_pod_takes_its_use_along_and_the_rest_stays() -> None:
     simulation = on_stage(two(*METRICS), scripted({1: ["p0"], 2: ["p3"]}))
-    simulation.cycle()
+    simulation.run_cycle()
     after_one = simulation.snapshot.usage[METRICS_API]
-    simulation.cycle()
+    simulation.run_cycle()
     after_two = simulation.snapshot.usage[METRICS_API]
 
     cpu = [
@@ -57,7 +57,7 @@ def test_a_pod_takes_its_use_along_and_the_rest_stays() -> None:
 def test_a_number_without_parts_is_shared_out_by_requests() -> None:
     world = two(query_answer("busy", {"hot": 0.8, "cold": 0.1}))
     simulation = on_stage(world, scripted({1: ["p0"]}))
-    simulation.cycle()
+    simulation.run_cycle()
 
     figures = simulation.snapshot.usage[BUSY].figures
     assert {it.node: round(it.number, 9) for it in figures} == {"hot": 0.6, "cold": 0.3}
@@ -67,7 +67,7 @@ def test_what_cannot_be_stays_what_it_is() -> None:
     numbers = {"hot": float("nan"), "cold": 1.5, "stranger": 0.3}
     snapshot = two(query_answer("busy", numbers)).snapshot()
 
-    told = Use(snapshot).measured(snapshot, NOW + timedelta(hours=1))[BUSY].figures
+    told = UsageModel(snapshot).measurements(snapshot, NOW + timedelta(hours=1))[BUSY].figures
 
     assert [(it.node, str(it.number)) for it in told] == [
         ("hot", "nan"),
@@ -125,5 +125,5 @@ def test_a_cluster_comes_to_rest(policy: Any, more: tuple[Any, ...]) -> None:
     told = story(two(*more), policy, cycles=6)
 
     assert told.errors == ()
-    assert sum(len(cycle.landings) for cycle in told.cycles) > 0
-    assert [len(cycle.landings) for cycle in told.cycles[-3:]] == [0, 0, 0]
+    assert sum(len(cycle.moves) for cycle in told.cycles) > 0
+    assert [len(cycle.moves) for cycle in told.cycles[-3:]] == [0, 0, 0]

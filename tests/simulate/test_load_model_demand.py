@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from resettle.model.measurements import PROMETHEUS, Question
-from resettle.simulate.load_model import Wants, pressure, use
+from resettle.model.measurements import PROMETHEUS, MetricsQuery
+from resettle.simulate.load_model import CpuDemand, pressure, use
 from resettle.simulate.simulation import Simulation
 from resettle.testing import NOW, World, cluster, node, pod, query_answer
 from tests.simulate.harness import FIVE_MINUTES, scripted
 
-BUSY = Question(PROMETHEUS, "busy")
+BUSY = MetricsQuery(PROMETHEUS, "busy")
 
 
 @pytest.mark.parametrize(
@@ -42,25 +42,25 @@ def figures(simulation: Simulation) -> dict[str, float]:
 
 
 def test_a_pod_takes_along_what_it_wants_and_gets_what_there_is() -> None:
-    wants = Wants({"default/p0": 6, "default/p1": 3.5}, {BUSY: "Use"})
-    simulation = Simulation(scripted({1: ["p0"]}), two().snapshot(), FIVE_MINUTES, wants=wants)
+    wants = CpuDemand({"default/p0": 6, "default/p1": 3.5}, {BUSY: "Use"})
+    simulation = Simulation(scripted({1: ["p0"]}), two().snapshot(), FIVE_MINUTES, demand=wants)
 
     assert figures(simulation) == {"hot": 1.0, "cold": 0.0}, "from the very start"
-    simulation.cycle()
+    simulation.run_cycle()
     assert figures(simulation) == {"hot": 0.5625, "cold": 0.75}, "unnamed ones want what they ask"
     assert {it.at for it in simulation.snapshot.usage[BUSY].figures} == {NOW + FIVE_MINUTES}
 
 
 def test_what_pods_want_counts_for_more_than_what_was_measured() -> None:
     world = World((*two().objects, query_answer("busy", {"hot": 0.1, "cold": 0.9})))
-    wants = Wants({"default/p0": 14.5}, {BUSY: "Pressure"})
-    simulation = Simulation(scripted(), world.snapshot(), FIVE_MINUTES, wants=wants)
+    wants = CpuDemand({"default/p0": 14.5}, {BUSY: "Pressure"})
+    simulation = Simulation(scripted(), world.snapshot(), FIVE_MINUTES, demand=wants)
 
     assert figures(simulation) == {"hot": 0.5, "cold": 0.0}
 
 
 def test_a_story_tells_what_the_query_of_its_policy_says() -> None:
-    wants = Wants({"default/p0": 14.5}, {BUSY: "Pressure"})
-    simulation = Simulation(scripted(), two().snapshot(), FIVE_MINUTES, wants=wants)
+    wants = CpuDemand({"default/p0": 14.5}, {BUSY: "Pressure"})
+    simulation = Simulation(scripted(), two().snapshot(), FIVE_MINUTES, demand=wants)
 
     assert simulation.loads["hot"].measured is None, "nobody asks"

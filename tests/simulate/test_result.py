@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from resettle.cli.text.simulation_json import stories_document
+from resettle.cli.text.simulation_json import simulation_document
 from resettle.model.changes import Changes
 from resettle.simulate.events import Event
-from resettle.simulate.ping_pong import Rally
+from resettle.simulate.ping_pong import PingPongSummary
 from resettle.testing import NOW, World, cluster, node, pod
 from tests.simulate.harness import EVICT, FIVE_MINUTES, scripted, story
 
@@ -78,8 +78,8 @@ def test_totals_add_up_over_all_cycles() -> None:
 
     told = story(world, scripted({1: ["c"], 2: ["b"]}, always=["a"]), cycles=3)
 
-    assert (told.moves, told.returned) == (5, 4)
-    assert told.restarts == {
+    assert (told.move_count, told.returned) == (5, 4)
+    assert told.evictions_by_workload == {
         "ReplicaSet default/web": 3,
         "ReplicaSet default/other": 1,
         "pod default/c": 1,
@@ -96,7 +96,7 @@ def test_pods_that_wait_at_the_end_are_told_with_what_rules_the_nodes_out() -> N
 
     told = story(world, scripted({1: ["a"]}), cycles=2)
 
-    assert [(it.pod.name, it.why) for it in told.waits] == [
+    assert [(it.pod.name, it.why) for it in told.waiting_pods] == [
         ("a", "1 cordoned, 1 taint old:NoSchedule, 1 cpu")
     ]
 
@@ -138,7 +138,7 @@ def test_pods_that_wait_at_the_end_are_told_with_what_rules_the_nodes_out() -> N
 def test_ping_pong_reads_as_a_sentence(
     nodes: tuple[str, ...], plugins: tuple[str, ...], times: int, says: str
 ) -> None:
-    rally = Rally(
+    rally = PingPongSummary(
         workload="ReplicaSet shop/cart", times=times, pods=("c-1",), plugins=plugins, nodes=nodes
     )
 
@@ -150,7 +150,7 @@ def test_the_same_cluster_gives_the_same_story_byte_for_byte() -> None:
     backwards = World(PAIR.objects[::-1])
 
     first, again, reversed_ = (
-        json.dumps(stories_document([story(world, script)])) for world in (PAIR, PAIR, backwards)
+        json.dumps(simulation_document([story(world, script)])) for world in (PAIR, PAIR, backwards)
     )
 
     assert first == again == reversed_

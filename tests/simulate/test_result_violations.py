@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resettle.simulate.measures import troubles
+from resettle.simulate.measures import violations
 from resettle.testing import World, cluster, node, pod, spread
 
 WEB = {"app": "web"}
@@ -82,4 +82,4 @@ EVEN = [spread(labels=WEB)]
     ],
 )
 def test_broken_rules_are_counted_by_kind(world: World, found: dict[str, int]) -> None:
-    assert troubles(world.snapshot()) == found
+    assert violations(world.snapshot()) == found

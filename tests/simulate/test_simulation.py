@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from resettle.model.changes import Change, Changes
-from resettle.simulate.ping_pong import Trails
+from resettle.simulate.ping_pong import MoveHistory
 from resettle.testing import NOW, World, budget, cluster, node, pod
-from resettle.testing.builders import Object, merged
+from resettle.testing.builders import Object, merge_objects
 from tests.simulate.harness import EVICT, FIVE_MINUTES, homes, landed, objects, on_stage, scripted
 
 FULL = pod("full", owner=None, cpu="4")
@@ -77,7 +77,7 @@ def test_a_pod_that_is_moved_lands_where_the_scheduler_would_put_it(
 ) -> None:
     simulation = on_stage(world, scripted({1: ["a"]}))
 
-    cycle = simulation.cycle()
+    cycle = simulation.run_cycle()
 
     assert landed(cycle) == lands
     there = {name: place for name, place in homes(simulation.snapshot).items() if name == "a"}
@@ -91,16 +91,16 @@ def test_a_pod_that_comes_back_was_moved_for_nothing() -> None:
         node("n3").holding(pod("rest", owner=None, cpu="1")),
     )
 
-    cycle = on_stage(world, scripted({1: ["goes", "back"]})).cycle()
+    cycle = on_stage(world, scripted({1: ["goes", "back"]})).run_cycle()
 
     assert landed(cycle) == {"goes": "n3", "back": "n2"}
-    assert [it.pod.name for it in cycle.landings if it.returned] == ["back"]
+    assert [it.pod.name for it in cycle.moves if it.returned] == ["back"]
 
 
 def test_a_replacement_is_young_ready_and_known_by_the_old_name() -> None:
     world = cluster(node("n1").holding(pod("a", restarts=7)), node("n2"))
     simulation = on_stage(world, scripted({1: ["a"]}))
-    simulation.cycle()
+    simulation.run_cycle()
 
     later = simulation.snapshot
     (a,) = later.pods
@@ -114,11 +114,11 @@ def test_time_goes_on_and_plugins_remember() -> None:
     world = cluster(node("n1").holding(pod("a"), pod("b")), node("n2"))
     simulation = on_stage(world, scripted({1: ["a"], 3: ["b"]}), timedelta(hours=1))
 
-    cycles = [simulation.cycle() for _ in range(4)]
+    cycles = [simulation.run_cycle() for _ in range(4)]
 
     assert [list(landed(cycle)) for cycle in cycles] == [["a"], [], ["b"], []]
     assert [cycle.at - NOW for cycle in cycles] == [timedelta(hours=i) for i in range(4)]
-    assert [cycle.quiet for cycle in cycles] == [False, True, False, True]
+    assert [cycle.is_quiet for cycle in cycles] == [False, True, False, True]
 
 
 # -- pods that wait -------------------------------------------------------------------------------
@@ -128,26 +128,30 @@ CROWDED = cluster(
     node("n2").holding(FULL),
     budget("a", allowed=1, labels={"app": "a"}),
 )
-JOINS = Changes(at=NOW, nodes=Change(tuple(objects(node("n3").node).fleet)))
+JOINS = Changes(at=NOW, nodes=Change(tuple(objects(node("n3").node).node_index)))
 
 
 def test_pods_that_wait_come_in_when_a_node_joins() -> None:
     simulation = on_stage(CROWDED, scripted({1: ["a"]}))
 
-    waits, still, comes = simulation.cycle(), simulation.cycle(), simulation.cycle(JOINS)
+    waits, still, comes = (
+        simulation.run_cycle(),
+        simulation.run_cycle(),
+        simulation.run_cycle(JOINS),
+    )
 
     assert (waits.waiting, still.waiting, comes.waiting) == (1, 1, 0)
-    assert (waits.troubles, comes.troubles) == ({"pending": 1}, {})
-    assert [(it.pod.name, it.node) for it in comes.came_in] == [("a", "n3")]
+    assert (waits.violations, comes.violations) == ({"pending": 1}, {})
+    assert [(it.pod.name, it.node) for it in comes.newly_scheduled] == [("a", "n3")]
     assert homes(simulation.snapshot)["a"] == "n3"
 
 
 def test_pods_that_wait_from_the_start_come_in_where_there_is_room() -> None:
     world = cluster(node("n1"), node("n2").holding(FULL), pod("new", cpu="1", phase="Pending"))
 
-    cycle = on_stage(world, scripted()).cycle()
+    cycle = on_stage(world, scripted()).run_cycle()
 
-    assert [(it.pod.name, it.node) for it in cycle.came_in] == [("new", "n1")]
+    assert [(it.pod.name, it.node) for it in cycle.newly_scheduled] == [("new", "n1")]
 
 
 @pytest.mark.parametrize(
@@ -166,11 +170,11 @@ def test_pods_that_wait_from_the_start_come_in_where_there_is_room() -> None:
     ],
 )
 def test_pods_that_wait_are_served_in_turn(pods: list[Object], first: str) -> None:
-    waiting = [merged(it, {"status": {"phase": "Pending"}}) for it in pods]
+    waiting = [merge_objects(it, {"status": {"phase": "Pending"}}) for it in pods]
 
-    cycle = on_stage(cluster(node("n1"), *waiting), scripted()).cycle()
+    cycle = on_stage(cluster(node("n1"), *waiting), scripted()).run_cycle()
 
-    assert [it.pod.name for it in cycle.came_in] == [first]
+    assert [it.pod.name for it in cycle.newly_scheduled] == [first]
     assert cycle.waiting == 1
 
 
@@ -179,7 +183,7 @@ def test_a_budget_allows_less_while_a_pod_of_it_waits() -> None:
 
     allowed = []
     for disturbance in (None, None, JOINS):
-        simulation.cycle(disturbance)
+        simulation.run_cycle(disturbance)
         allowed.append(simulation.snapshot.budgets["default/a"].disruptions_allowed)
 
     assert allowed == [0, 0, 1]
@@ -194,9 +198,9 @@ def test_pods_that_were_ending_end_and_only_a_stateful_set_had_waited_for_it() -
     )
     simulation = on_stage(world, scripted())
 
-    cycle = simulation.cycle()
+    cycle = simulation.run_cycle()
 
-    assert [it.pod.name for it in cycle.came_in] == ["db"]
+    assert [it.pod.name for it in cycle.newly_scheduled] == ["db"]
     assert [(pod.name, pod.terminating) for pod in simulation.snapshot.pods] == [("db", False)]
 
 
@@ -223,7 +227,8 @@ def test_a_pod_that_moves_again_before_long_plays_ping_pong(
     nothing_new = Changes(at=NOW)
 
     cycles = [
-        simulation.cycle(nothing_new if number in disturbed_in else None) for number in range(1, 14)
+        simulation.run_cycle(nothing_new if number in disturbed_in else None)
+        for number in range(1, 14)
     ]
 
     assert [cycle.number for cycle in cycles if cycle.ping_pong] == named_in
@@ -233,7 +238,7 @@ def test_ping_pong_is_told_with_workload_plugins_and_places() -> None:
     world = cluster(node("n1").holding(pod("a", cpu="1")), node("n2").holding(BUSY))
     simulation = on_stage(world, scripted({1: ["a"], 3: ["a"]}))
 
-    (found,) = [it for _ in range(3) for it in simulation.cycle().ping_pong]
+    (found,) = [it for _ in range(3) for it in simulation.run_cycle().ping_pong]
 
     assert (found.workload, found.pod) == ("ReplicaSet default/web", "default/a")
     assert (found.plugins, found.cycles) == (("Script", "Script"), (1, 3))
@@ -242,11 +247,11 @@ def test_ping_pong_is_told_with_workload_plugins_and_places() -> None:
 
 def test_a_pod_that_had_to_wait_in_between_is_followed_too() -> None:
     (a,) = objects(*node("n1").holding(pod("a")).pods).pods
-    trails = Trails()
+    trails = MoveHistory()
 
-    assert trails.moved(a, None, "First", 1) is None
-    trails.arrived(a, "n2")
-    found = trails.moved(a, "n3", "Second", 4)
+    assert trails.record_move(a, None, "First", 1) is None
+    trails.record_arrival(a, "n2")
+    found = trails.record_move(a, "n3", "Second", 4)
 
     assert found is not None
     assert (found.nodes, found.plugins) == (("n1", "n2", "n3"), ("First", "Second"))

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from hypothesis import given, settings
 
-from resettle.model.resources import counted
+from resettle.model.resources import in_resource_unit
 from resettle.model.snapshot import Snapshot
-from resettle.simulate.scheduler import replaced, tied_to_node
+from resettle.simulate.scheduler import is_replaced, is_tied_to_node
 from resettle.simulate.simulation import Simulation
 from resettle.testing import World
 from tests.builders import Case, cases
@@ -28,7 +28,7 @@ def may_end(snapshot: Snapshot) -> set[str]:
     return {
         pod.key
         for pod in snapshot.pods
-        if not replaced(pod) or tied_to_node(pod) or pod.terminating
+        if not is_replaced(pod) or is_tied_to_node(pod) or pod.terminating
     }
 
 
@@ -40,13 +40,13 @@ def test_no_pod_is_lost_or_doubled(case: Case) -> None:
     mortal = may_end(run.snapshot)
 
     for _ in range(CYCLES):
-        cycle = run.cycle()
+        cycle = run.run_cycle()
         keys = Counter(pod.key for pod in run.snapshot.pods)
 
         assert set(keys) <= before
         assert before - set(keys) <= mortal
         assert max(keys.values(), default=1) == 1
-        assert len({landing.pod.key for landing in cycle.landings}) == len(cycle.landings)
+        assert len({landing.pod.key for landing in cycle.moves}) == len(cycle.moves)
 
 
 @THOROUGH
@@ -56,15 +56,15 @@ def test_every_pod_that_lands_fits_unless_it_was_there_before(case: Case) -> Non
 
     for _ in range(CYCLES):
         homes = {pod.key: pod.node for pod in run.snapshot.pods}
-        run.cycle()
+        run.run_cycle()
         now = run.snapshot
-        for node in now.fleet:
+        for node in now.node_index:
             came = [pod for pod in now.active_on(node) if homes[pod.key] != node.name]
             asked = {name for pod in came for name in pod.spec.requests}
-            used = now.requested(node)
+            used = now.requests_on(node)
             for name in asked | ({"pods"} if came else set()):
                 offer = (node.allocatable or node.capacity).get(name, 0)
-                assert counted(name, used.get(name, 0)) <= counted(name, offer)
+                assert in_resource_unit(name, used.get(name, 0)) <= in_resource_unit(name, offer)
 
 
 @THOROUGH
@@ -73,15 +73,15 @@ def test_what_a_cycle_tells_is_what_the_next_one_finds(case: Case) -> None:
     run = simulation(case)
 
     for number in range(1, CYCLES + 1):
-        cycle = run.cycle()
+        cycle = run.run_cycle()
         found = {pod.key: pod.node for pod in run.snapshot.pods}
 
         assert cycle.number == number
         assert cycle.waiting == sum(
             not pod.node and not pod.finished and not pod.terminating for pod in run.snapshot.pods
         )
-        for landing in cycle.landings:
+        for landing in cycle.moves:
             assert found.get(landing.pod.key, "") == (landing.node or "")
-        for it in cycle.came_in:
-            moved_on = {landing.pod.key for landing in cycle.landings}
+        for it in cycle.newly_scheduled:
+            moved_on = {landing.pod.key for landing in cycle.moves}
             assert it.pod.key in moved_on or found[it.pod.key] == it.node

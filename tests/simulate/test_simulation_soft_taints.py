@@ -6,13 +6,13 @@ from typing import Any
 
 from resettle.controllers.soft_taints.reconcile import Mode, SimulatedTainter, task_of
 from resettle.framework import Descheduler
-from resettle.model.measurements import PROMETHEUS, Question
-from resettle.simulate.load_model import Wants
+from resettle.model.measurements import PROMETHEUS, MetricsQuery
+from resettle.simulate.load_model import CpuDemand
 from resettle.simulate.simulation import Simulation
 from resettle.testing import World, cluster, node, pod, query_answer
 from tests.simulate.harness import FIVE_MINUTES, landed, planner
 
-BUSY = Question(PROMETHEUS, "busy")
+BUSY = MetricsQuery(PROMETHEUS, "busy")
 
 
 def policy(**soft_taints: Any) -> Descheduler:
@@ -61,44 +61,44 @@ BUSY_A = {"default/a0": 2.0, "default/a1": 2.0, "default/a2": 2.0}
 def on_stage(cores: dict[str, float], *, tainted: bool = True, **soft_taints: Any) -> Simulation:
     planned = policy(**soft_taints)
     tainter = SimulatedTainter(task_of(planned, Mode.TAINT)) if tainted else None
-    wants = Wants(cores, {BUSY: "Use"})
-    return Simulation(planned, three().snapshot(), FIVE_MINUTES, wants=wants, tainter=tainter)
+    wants = CpuDemand(cores, {BUSY: "Use"})
+    return Simulation(planned, three().snapshot(), FIVE_MINUTES, demand=wants, tainter=tainter)
 
 
 def test_without_taints_nothing_moves_for_it_would_come_back() -> None:
-    cycle = on_stage(BUSY_A, tainted=False).cycle()
+    cycle = on_stage(BUSY_A, tainted=False).run_cycle()
 
-    assert (cycle.landings, cycle.tainted) == ((), {})
+    assert (cycle.moves, cycle.tainted) == ((), {})
 
 
 def test_nodes_are_marked_while_they_are_too_full() -> None:
     simulation = on_stage(BUSY_A)
-    first, second = simulation.cycle(), simulation.cycle()
+    first, second = simulation.run_cycle(), simulation.run_cycle()
 
     assert list(first.tainted) == ["a"]
     assert [str(it) for it in first.tainted["a"]] == [
         "nodeutilization.descheduler.kubernetes.io/overutilized=level1:PreferNoSchedule"
     ]
     assert list(landed(first).values()) == ["b"]
-    assert (second.landings, second.tainted) == ((), {})
+    assert (second.moves, second.tainted) == ((), {})
 
 
 def test_taints_of_others_stay() -> None:
     simulation = on_stage(BUSY_A)
-    simulation.cycle()
-    marked = {it.name: len(it.taints) for it in simulation.snapshot.fleet}
-    simulation.cycle()
+    simulation.run_cycle()
+    marked = {it.name: len(it.taints) for it in simulation.snapshot.node_index}
+    simulation.run_cycle()
 
     assert marked == {"a": 2, "b": 1, "c": 1}
-    assert {str(taint) for it in simulation.snapshot.fleet for taint in it.taints} == {
+    assert {str(taint) for it in simulation.snapshot.node_index for taint in it.taints} == {
         "other:PreferNoSchedule"
     }
 
 
 def test_a_mark_on_nodes_within_their_lines_leads_past_them() -> None:
     wants = {**BUSY_A, "default/b0": 2.0}
-    one = on_stage(wants).cycle()
-    two = on_stage(wants, style="OpenShift").cycle()
+    one = on_stage(wants).run_cycle()
+    two = on_stage(wants, style="OpenShift").run_cycle()
 
     assert landed(one) == {}, "the scheduler would rather go to b, which is not under"
     assert list(landed(two).values()) == ["c"]
@@ -115,7 +115,7 @@ def test_where_nobody_measures_marks_stay_as_they_are() -> None:
         FIVE_MINUTES,
         tainter=SimulatedTainter(task_of(planned, Mode.TAINT)),
     )
-    cycle = simulation.cycle()
+    cycle = simulation.run_cycle()
 
     assert list(cycle.tainted) == ["a"]
     assert "no usage from Prometheus" in cycle.plan.errors[0]

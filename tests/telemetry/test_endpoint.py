@@ -23,7 +23,7 @@ from resettle.log import Log
 from resettle.runtime.status import Role, Status
 from resettle.telemetry import Endpoint, EndpointSettings, build_run_metrics
 from resettle.telemetry.metrics.run import RunMetrics
-from resettle.testing import Ban, Fault, HandClock, PocketServer, node, pod
+from resettle.testing import ApiServer, DeniedPermission, Fault, ManualClock, node, pod
 from tests.https.harness import SECONDS, Response, get, play
 from tests.runtime.harness import Stage, policy, running
 
@@ -40,9 +40,9 @@ def world(*pods: dict[str, Any]) -> list[dict[str, Any]]:
     return [full.node, node("n2").node, *full.pods]
 
 
-def lists_of_pods(server: PocketServer) -> int:
+def lists_of_pods(server: ApiServer) -> int:
     """How often pods were asked for, listed or watched."""
-    return sum(it.path == PODS for it in server.asked)
+    return sum(it.path == PODS for it in server.requests)
 
 
 class Seen(NamedTuple):
@@ -71,7 +71,7 @@ async def seen(*given: Any, metrics: bool = True, **more: Any) -> AsyncIterator[
     settings = EndpointSettings(port=0, address="127.0.0.1", metrics=metrics)
     endpoint = Endpoint(settings, NO_API_SERVER, SYSTEM, Log.to(log), build_run_metrics)
     if endpoint.metrics:
-        more |= {"observers": [endpoint.metrics.reported], "run_observer": endpoint.metrics}
+        more |= {"observers": [endpoint.metrics.observe_cycle], "run_observer": endpoint.metrics}
     async with running(*given, **more) as stage, endpoint.open(stage.runner.status) as port:
         yield Seen(stage, port, log)
 
@@ -123,7 +123,7 @@ def test_it_answers_while_a_plan_is_being_drawn() -> None:
 
 def test_it_is_alive_and_not_ready_before_the_cluster_is_listed() -> None:
     async def story() -> None:
-        server = PocketServer(world(pod("a")), clock=HandClock())
+        server = ApiServer(world(pod("a")), clock=ManualClock())
         server.faults.add(Fault(path=PODS, status=500, times=9999))
         async with seen([], server=server) as run:
             await run.stage.until(lambda: lists_of_pods(server) > 0)
@@ -146,9 +146,9 @@ def test_what_is_known_gets_old_and_it_is_no_longer_ready_but_alive() -> None:
             before = lists_of_pods(server)
             server.drop_watches()
             while lists_of_pods(server) == before:  # the watch is taken up again after a pause
-                run.stage.clock.wind(timedelta(seconds=0.1))
+                run.stage.clock.advance(timedelta(seconds=0.1))
                 await asyncio.sleep(0.01)
-            run.stage.clock.wind(timedelta(seconds=181))
+            run.stage.clock.advance(timedelta(seconds=181))
             assert await run.status("/readyz") == 500
             assert await run.status("/readyz/policy") == 200
             assert await run.status("/livez") == 200
@@ -170,9 +170,9 @@ def test_a_cycle_that_hangs_is_not_alive() -> None:
         async with seen(world(pod("a")), document, plugins=[plugin]) as run:
             try:
                 await run.stage.until(drawing.is_set)
-                run.stage.clock.wind(timedelta(seconds=610))
+                run.stage.clock.advance(timedelta(seconds=610))
                 assert await run.status("/livez") == 200
-                run.stage.clock.wind(timedelta(seconds=11))
+                run.stage.clock.advance(timedelta(seconds=11))
                 response = await run.ask("/healthz")
                 assert response.status == 500
                 assert "[-]cycle failed: no sign of work for 621 s\n" in response.text
@@ -205,7 +205,7 @@ def test_a_lease_that_is_lost_is_neither_ready_nor_alive() -> None:
             assert await run.status("/livez") == 200
             # Nothing of the process moves on, but its clock does: it has not heard of this yet.
             run.stage.server.faults.add(Fault(path="*/leases/*", status=500, times=999))
-            run.stage.clock.wind(timedelta(seconds=108))
+            run.stage.clock.advance(timedelta(seconds=108))
             assert await run.status("/livez") == 500
             response = await run.ask("/readyz")
             assert "[-]leaderElection failed: the lease was lost\n" in response.text
@@ -297,11 +297,11 @@ def test_metrics_can_be_protected_and_health_stays_open(
     headers: dict[str, str], status: int, tmp_path: Path
 ) -> None:
     async def story() -> None:
-        with PocketServer([], token=OURS) as server:
+        with ApiServer([], token=OURS) as server:
             access = read_kubeconfig(str(server.kubeconfig(tmp_path / "kubeconfig")))
             settings = EndpointSettings(port=0, address="127.0.0.1", protected=True)
             log: list[str] = []
-            endpoint = Endpoint(settings, access, HandClock(), Log.to(log), build_run_metrics)
+            endpoint = Endpoint(settings, access, ManualClock(), Log.to(log), build_run_metrics)
             async with endpoint.open(lambda: Status(role=Role.ALONE)) as port:
                 response = await get(port, "/metrics", **headers)
                 assert response.status == status
@@ -313,10 +313,10 @@ def test_metrics_can_be_protected_and_health_stays_open(
 
 def test_a_run_that_may_not_ask_about_clients_does_not_start(tmp_path: Path) -> None:
     async def story() -> None:
-        with PocketServer([], bans=[Ban(resource="subjectaccessreviews")]) as server:
+        with ApiServer([], denied=[DeniedPermission(resource="subjectaccessreviews")]) as server:
             access = read_kubeconfig(str(server.kubeconfig(tmp_path / "kubeconfig")))
             settings = EndpointSettings(port=0, address="127.0.0.1", protected=True)
-            endpoint = Endpoint(settings, access, HandClock(), Log.to([]), build_run_metrics)
+            endpoint = Endpoint(settings, access, ManualClock(), Log.to([]), build_run_metrics)
             with pytest.raises(Forbidden, match="may not create subjectaccessreviews"):
                 async with endpoint.open(lambda: Status(role=Role.ALONE)):
                     pass

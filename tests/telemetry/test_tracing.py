@@ -13,7 +13,7 @@ import trustme
 from resettle import __version__
 from resettle.log import Log
 from resettle.telemetry.tracing import TracingSettings, send_traces
-from resettle.testing import Fault, PocketServer, cluster, node, pod
+from resettle.testing import ApiServer, Fault, cluster, node, pod
 from tests.runtime.harness import Object, policy, running
 
 from .fakes import Receiver, facts, receiving
@@ -78,7 +78,7 @@ def test_an_eviction_that_is_refused_is_an_event_of_its_span() -> None:
     async def story() -> None:
         refused = Fault(path="*/eviction", status=500, times=9, message="no such luck")
         with send_traces(TracingSettings(endpoint=receiver.endpoint), Log.to([])) as spans:
-            server = PocketServer(WORLD, faults=[refused])
+            server = ApiServer(WORLD, faults=[refused])
             async with running([], spans=spans, server=server) as stage:
                 await stage.cycles(1)
                 await stage.until(lambda: bool(receiver.named("runDeschedulerLoop")))
@@ -134,4 +134,4 @@ def test_a_collector_that_is_away_costs_traces_and_no_more(
 
     play(story())
 
-    assert told[0].startswith("WARNING traces are lost reason=")
+    assert told[0].startswith("WARNING traces dropped reason=")

@@ -135,7 +135,7 @@ class EventWriter:
         return f"/apis/{GROUP}/v1/namespaces/{move.pod.namespace}/events", event
 
     def _log_dropped(self, why: str) -> None:
-        self._log.only_when_new("events").warning("events are lost", reason=why)
+        self._log.only_when_new("events").warning("events dropped", reason=why)
 
 
 def _why_not(answer: Answer) -> str:

@@ -1,4 +1,4 @@
-"""Spans: what took how long within what, for whoever follows a run with a tracing system.
+"""Tracing spans of a run: which step took how long, within which other step.
 
 Here are the protocols and the no-op spans; `resettle.telemetry.tracing` has those that are sent.
 """
@@ -17,43 +17,47 @@ class Planning(Protocol):
     """A plan being drawn."""
 
     def turn(self, turn: Turn) -> AbstractContextManager[object]:
-        """A plugin's turn, from its beginning to its end; asked on the thread that draws."""
+        """A span around a plugin's turn; entered on the thread that draws the plan."""
 
-    def drawn(self, moves: int, errors: Sequence[str]) -> None:
-        """What came of it."""
+    def plan_drawn(self, moves: int, errors: Sequence[str]) -> None:
+        """Record the number of moves and the errors of the plan."""
 
 
 class Spans(Protocol):
-    """Who is told when things begin and end."""
+    """Opens a span for each step of a run."""
 
     def cycle(self) -> AbstractContextManager[object]:
-        """A cycle."""
+        """The span of a cycle."""
 
     def planning(self) -> AbstractContextManager[Planning]:
-        """A plan of a cycle."""
+        """The span of one plan, within the cycle."""
 
-    def around(self, mover: Mover) -> Mover:
-        """The same mover, each of its moves followed."""
+    def wrap_mover(self, mover: Mover) -> Mover:
+        """The mover, with a span around each of its moves."""
 
 
 class _NoPlanning:
+    """Ignores everything about a plan."""
+
     def turn(self, turn: Turn) -> AbstractContextManager[object]:
         return nullcontext()
 
-    def drawn(self, moves: int, errors: Sequence[str]) -> None:
-        """Lets it pass."""
+    def record_result(self, moves: int, errors: Sequence[str]) -> None:
+        """Ignores the result."""
 
 
 class _NoSpans:
+    """Opens no spans."""
+
     def cycle(self) -> AbstractContextManager[object]:
         return nullcontext()
 
     def planning(self) -> AbstractContextManager[Planning]:
         return nullcontext(_NoPlanning())
 
-    def around(self, mover: Mover) -> Mover:
+    def wrap_mover(self, mover: Mover) -> Mover:
         return mover
 
 
 NO_SPANS: Spans = _NoSpans()
-"""Nobody follows: nothing is kept, and nothing costs."""
+"""No-op tracer."""

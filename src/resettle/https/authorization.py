@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from resettle.clock import Clock
 from resettle.errors import ClusterError
-from resettle.kube.failures import refused
+from resettle.kube.failures import refusal_error
 from resettle.kube.transport.client import Client
 from resettle.log import Log
-from resettle.rbac.permissions import ACCESS_REVIEWS, TOKEN_REVIEWS, Right
+from resettle.rbac.permissions import ACCESS_REVIEWS, TOKEN_REVIEWS, ApiPermission
 
 CACHE_SECONDS = 10.0
 _CACHE_SIZE = 256
@@ -141,7 +141,7 @@ class ApiServerAuthorizer:
         return self._allowed[key]
 
     async def _review(
-        self, right: Right, kind: str, spec: dict[str, Any], status: type[Status]
+        self, right: ApiPermission, kind: str, spec: dict[str, Any], status: type[Status]
     ) -> Status:
         """The status of a review that the API server made."""
         body = {"apiVersion": f"{right.group}/v1", "kind": kind, "spec": spec}
@@ -153,9 +153,11 @@ class ApiServerAuthorizer:
                 within=_REVIEW_SECONDS,
                 patience=_RETRY_SECONDS,
             )
-        if not response.fine:
+        if not response.is_success:
             access = self._client.access
-            raise refused(response, right.verb, right.resource, group=right.group, access=access)
+            raise refusal_error(
+                response, right.verb, right.resource, group=right.group, access=access
+            )
         try:
             return msgspec.json.decode(response.body, type=_Review[status]).status  # type: ignore[valid-type]
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -44,7 +44,7 @@ _HEADERS = {
 }
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class ServerLimits(Struct, frozen=True, kw_only=True):
     """What one client may take of the server."""
 
     connections: int = 100
@@ -92,7 +92,7 @@ class ServerConnection(web.RequestHandler):
     def __init__(
         self,
         server: web.Server,
-        limits: Limits,
+        limits: ServerLimits,
         log: Log,
         on_end: Callable[[ServerConnection], None],
     ) -> None:
@@ -219,13 +219,13 @@ class HttpsServer:
         public: Iterable[web.AbstractRouteDef] = (),
         protected: Iterable[web.AbstractRouteDef] = (),
         authorizer: Authorizer | None = None,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
     ) -> None:
         self._listener = listener
         self._certificate = certificate
         self._log = log
         self._authorizer = authorizer or AllowAll()
-        self._limits = limits or Limits()
+        self._limits = limits or ServerLimits()
         self._connections: dict[ServerConnection, None] = {}
         """In the order in which they were accepted."""
         self._app = web.Application(

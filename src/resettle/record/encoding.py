@@ -1,10 +1,9 @@
-"""What changed between two cycles, as pages of a record, and back again.
+"""Encodes the changes between two cycles as pages of a record, and decodes them.
 
-Objects as a record has them: arrays, in which parts that many share stand as numbers.
-
-Pods share templates, templates specs, specs demands. Each such part is written once in a segment,
-and counted from zero; whoever has it names its number. So what is one object in a snapshot is one
-object again when it is read back, and pods that are alike stay so.
+Pods share templates, templates share specs, specs share demands. Each shared part is written once
+in a segment and gets a number, counted from zero; an object that has the part refers to the number.
+So one object in a snapshot is one object again after reading, and pods with equal templates share
+them as before.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from resettle.errors import InputError
 from resettle.model.changes import Change, Changes
 from resettle.model.constraints import Taint
 from resettle.model.kinds import FIELDS, Kind
-from resettle.model.measurements import Figure, Measured, Question, Readings
+from resettle.model.measurements import Figure, Measured, MetricsQuery, Readings
 from resettle.model.objects import (
     AttachLimits,
     Budget,
@@ -35,31 +34,31 @@ from resettle.model.pod import Demand, Pod, Spec, State, Template
 
 
 class Row:
-    """How one struct is written: its fields in order, some of them as something else."""
+    """How one struct is written: as an array of its fields, some with another type."""
 
     def __init__(self, struct: type[Any], **instead: Any) -> None:
         self._make = struct
         self._names = struct.__struct_fields__
         fields = structs.fields(struct)
-        self.at = {field.name: i for i, field in enumerate(fields) if field.name in instead}
+        self.positions = {field.name: i for i, field in enumerate(fields) if field.name in instead}
         self.type: Any = msgspec.defstruct(
             f"{struct.__name__}Row",
             [(field.name, instead.get(field.name, field.type)) for field in fields],
             array_like=True,
         )
 
-    def packed(self, thing: Struct, **parts: Any) -> list[Any]:
-        """The row for a thing, with these in place of its own parts."""
-        values = list(structs.astuple(thing))
-        for name, at in self.at.items():
-            values[at] = parts[name]
+    def pack(self, struct: Struct, **parts: Any) -> list[Any]:
+        """Return the row of a struct, with these values for the replaced fields."""
+        values = list(structs.astuple(struct))
+        for name, position in self.positions.items():
+            values[position] = parts[name]
         return values
 
-    def unpacked(self, row: Any, **parts: Any) -> Any:
-        """The thing that a row stands for, given the parts."""
+    def unpack(self, row: Any, **parts: Any) -> Any:
+        """Return the struct of a row, with these values for the replaced fields."""
         values = list(structs.astuple(row))
-        for name, at in self.at.items():
-            values[at] = parts[name]
+        for name, position in self.positions.items():
+            values[position] = parts[name]
         return self._make(**dict(zip(self._names, values, strict=True)))
 
 
@@ -67,7 +66,7 @@ SPEC = Row(Spec, demand=int)
 TEMPLATE = Row(Template, spec=int)
 POD = Row(Pod, template=int, state=int)
 NODE = Row(Node, tainted_at=list[tuple[Taint, datetime]])
-FIGURE = Row(Figure, number=str)  # JSON has no word for what is no number
+FIGURE = Row(Figure, number=str)  # JSON has no NaN
 _FigureRow: Any = FIGURE.type
 READINGS = Row(Readings, figures=list[_FigureRow])
 
@@ -82,10 +81,10 @@ else:
     ReadingsRow = READINGS.type
 
 
-class Page(Struct):
-    """Some changes: objects that came or changed, keys of those that are gone, and the rest.
+class RecordPage(Struct):
+    """Some changes: objects that are new or changed, keys of deleted ones, and the rest.
 
-    What a page does not have did not change.
+    A field that a page does not have did not change.
     """
 
     demands: list[Demand] = []
@@ -104,26 +103,26 @@ class Page(Struct):
     others: dict[str, Raw] = {}
     history: list[tuple[str, str, Any]] | None = None
     moving: list[str] | None = None
-    usage: list[tuple[Question, ReadingsRow]] | None = None
+    usage: list[tuple[MetricsQuery, ReadingsRow]] | None = None
 
 
-PODS_ON_A_PAGE = 1000
-"""Few enough that writing a page keeps nobody waiting."""
+PODS_PER_PAGE = 1000
+"""Few enough that writing one page takes only a moment."""
 
 _SHARED = ("demands", "specs", "templates", "states")
 _SINGLE = tuple(field for field in FIELDS if field != "pods")
 
 
-class Packer:
-    """Writes the changes of one segment; remembers what it has given numbers to."""
+class ChangesEncoder:
+    """Encodes the changes of one segment; remembers the numbers of shared parts."""
 
     def __init__(self) -> None:
         self._numbers: dict[Demand | Spec | Template | State, int] = {}
         self._counts = dict.fromkeys(_SHARED, 0)
         self._page: defaultdict[str, list[Any]] = defaultdict(list)
 
-    def pages(self, changes: Changes) -> Iterator[bytes]:
-        """The changes, a line a page."""
+    def encode(self, changes: Changes) -> Iterator[bytes]:
+        """Yield the changes as pages, one line each."""
         page: dict[str, Any] = {}
         gone = {}
         for field in FIELDS:
@@ -131,29 +130,36 @@ class Packer:
             if change.gone:
                 gone[field] = sorted(change.gone)
             if change.put and field in _SINGLE:
-                page[field] = [_node(it) if field == "nodes" else it for it in change.put]
+                is_node = field == "nodes"
+                page[field] = [_pack_node(obj) if is_node else obj for obj in change.put]
         if gone:
             page["gone"] = gone
         if changes.others:
             page["others"] = changes.others
         if changes.history is not None:
-            page["history"] = [(*whose, plain(value)) for whose, value in changes.history.items()]
+            page["history"] = [
+                (*key, plain_or_none(value)) for key, value in changes.history.items()
+            ]
         if changes.moving is not None:
             page["moving"] = sorted(changes.moving)
         if changes.usage is not None:
-            page["usage"] = [(asked, _readings(it)) for asked, it in changes.usage.items()]
+            page["usage"] = [
+                (question, _pack_readings(readings)) for question, readings in changes.usage.items()
+            ]
         if page:
             yield _line(page)
         pods = changes.pods.put
-        for at in range(0, len(pods), PODS_ON_A_PAGE):
-            self._page["pods"] = [self._pod(pod) for pod in pods[at : at + PODS_ON_A_PAGE]]
+        for start in range(0, len(pods), PODS_PER_PAGE):
+            self._page["pods"] = [
+                self._pack_pod(pod) for pod in pods[start : start + PODS_PER_PAGE]
+            ]
             yield _line(self._page)
             self._page.clear()
 
-    def _pod(self, pod: Pod) -> list[Any]:
+    def _pack_pod(self, pod: Pod) -> list[Any]:
         template = self._numbers.get(pod.template)
         state = self._numbers.get(pod.state)
-        return POD.packed(
+        return POD.pack(
             pod,
             template=self._template(pod.template) if template is None else template,
             state=self._number("states", pod.state, pod.state) if state is None else state,
@@ -163,33 +169,33 @@ class Packer:
         spec = self._numbers.get(template.spec)
         if spec is None:
             spec = self._spec(template.spec)
-        return self._number("templates", template, TEMPLATE.packed(template, spec=spec))
+        return self._number("templates", template, TEMPLATE.pack(template, spec=spec))
 
     def _spec(self, spec: Spec) -> int:
         demand = self._numbers.get(spec.demand)
         if demand is None:
             demand = self._number("demands", spec.demand, spec.demand)
-        return self._number("specs", spec, SPEC.packed(spec, demand=demand))
+        return self._number("specs", spec, SPEC.pack(spec, demand=demand))
 
-    def _number(self, table: str, thing: Demand | Spec | Template | State, row: Any) -> int:
-        number = self._numbers[thing] = self._counts[table]
+    def _number(self, table: str, part: Demand | Spec | Template | State, row: Any) -> int:
+        number = self._numbers[part] = self._counts[table]
         self._counts[table] += 1
         self._page[table].append(row)
         return number
 
 
-def _node(node: Any) -> list[Any]:
-    return NODE.packed(node, tainted_at=list(node.tainted_at.items()))
+def _pack_node(node: Any) -> list[Any]:
+    return NODE.pack(node, tainted_at=list(node.tainted_at.items()))
 
 
-def _readings(readings: Readings) -> list[Any]:
-    figures = [FIGURE.packed(it, number=repr(it.number)) for it in readings.figures]
-    return READINGS.packed(readings, figures=figures)
+def _pack_readings(readings: Readings) -> list[Any]:
+    figures = [FIGURE.pack(figure, number=repr(figure.number)) for figure in readings.figures]
+    return READINGS.pack(readings, figures=figures)
 
 
-def _readings_of(row: Any) -> Readings:
-    figures = tuple(FIGURE.unpacked(it, number=float(it.number)) for it in row.figures)
-    readings: Readings = READINGS.unpacked(row, figures=figures)
+def _unpack_readings(row: Any) -> Readings:
+    figures = tuple(FIGURE.unpack(figure, number=float(figure.number)) for figure in row.figures)
+    readings: Readings = READINGS.unpack(row, figures=figures)
     return readings
 
 
@@ -197,32 +203,32 @@ def _line(page: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(page) + b"\n"
 
 
-def plain(value: Any) -> Any:
-    """The value if it is made of what JSON has, and None otherwise."""
+def plain_or_none(value: Any) -> Any:
+    """The value if JSON can hold it, and None otherwise."""
     return value if is_plain(value) else None
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value comes back from JSON as it went in."""
+    """Whether a value is the same after a round trip through JSON."""
     try:
         return bool(msgspec.json.decode(msgspec.json.encode(value)) == value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return False
 
 
-class Unpacker:
-    """Reads the pages of one segment, from its first on."""
+class ChangesDecoder:
+    """Decodes the pages of one segment, which must be given from the first on."""
 
     def __init__(self, kinds: Iterable[Kind] = ()) -> None:
-        self._pages = msgspec.json.Decoder(Page)
+        self._pages = msgspec.json.Decoder(RecordPage)
         self._others: dict[str, msgspec.json.Decoder[Any]] = {}
         for kind in kinds:
             struct: Any = kind.struct
             self._others[kind.name] = msgspec.json.Decoder(tuple[struct, ...])
         self._tables: dict[str, list[Any]] = {table: [] for table in _SHARED}
 
-    def changes(self, lines: Iterable[bytes], at: datetime) -> Changes:
-        """The changes that these pages hold."""
+    def decode(self, lines: Iterable[bytes], at: datetime) -> Changes:
+        """The changes that these pages hold, as of this time."""
         put: dict[str, list[Any]] = {field: [] for field in FIELDS}
         gone: dict[str, frozenset[str]] = {}
         others: dict[str, tuple[Any, ...]] = {}
@@ -233,47 +239,49 @@ class Unpacker:
             page = self._read(line)
             for field in _SINGLE:
                 put[field] += getattr(page, field)
-            put["pods"] += map(self._pod, page.pods)
+            put["pods"] += map(self._unpack_pod, page.pods)
             gone |= {field: frozenset(keys) for field, keys in page.gone.items()}
-            others |= {kind: self._own(kind, things) for kind, things in page.others.items()}
+            others |= {
+                kind: self._decode_custom(kind, things) for kind, things in page.others.items()
+            }
             if page.history is not None:
                 history = {(profile, plugin): value for profile, plugin, value in page.history}
             if page.moving is not None:
                 moving = frozenset(page.moving)
             if page.usage is not None:
-                usage = {asked: _readings_of(row) for asked, row in page.usage}
-        put["nodes"] = [NODE.unpacked(row, tainted_at=dict(row.tainted_at)) for row in put["nodes"]]
+                usage = {question: _unpack_readings(row) for question, row in page.usage}
+        put["nodes"] = [NODE.unpack(row, tainted_at=dict(row.tainted_at)) for row in put["nodes"]]
         changed = {
             field: Change(tuple(put[field]), gone.get(field, frozenset())) for field in FIELDS
         }
         return Changes(at=at, others=others, history=history, moving=moving, usage=usage, **changed)
 
-    def _read(self, line: bytes) -> Page:
+    def _read(self, line: bytes) -> RecordPage:
         page = self._pages.decode(line)
         tables = self._tables
         tables["demands"] += page.demands
         tables["states"] += page.states
         for row in page.specs:
-            tables["specs"].append(SPEC.unpacked(row, demand=tables["demands"][row.demand]))
+            tables["specs"].append(SPEC.unpack(row, demand=tables["demands"][row.demand]))
         for row in page.templates:
-            tables["templates"].append(TEMPLATE.unpacked(row, spec=tables["specs"][row.spec]))
+            tables["templates"].append(TEMPLATE.unpack(row, spec=tables["specs"][row.spec]))
         return page
 
-    def _pod(self, row: Any) -> Pod:
+    def _unpack_pod(self, row: Any) -> Pod:
         tables = self._tables
-        pod: Pod = POD.unpacked(
+        pod: Pod = POD.unpack(
             row, template=tables["templates"][row.template], state=tables["states"][row.state]
         )
         return pod
 
-    def _own(self, kind: str, things: Raw) -> tuple[Any, ...]:
+    def _decode_custom(self, kind: str, things: Raw) -> tuple[Any, ...]:
         decoder = self._others.get(kind)
         if decoder is not None:
-            found: tuple[Any, ...] = decoder.decode(things)
-            return found
+            objects: tuple[Any, ...] = decoder.decode(things)
+            return objects
         if bytes(things) == b"[]":
             return ()
         raise InputError(
             f"the record holds objects of the kind {kind}, which no installed plugin reads; "
-            "install the plugin that was at work then"
+            "install the plugin that the recorded run used"
         )

@@ -1,4 +1,8 @@
-"""One cycle as a record has it: all but the objects."""
+"""The entry of one cycle in a record: everything but the objects it saw.
+
+A plan is not written, only its moves and a digest: a replay draws the plan again, and the digest
+shows whether it is the same one.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,17 @@ import msgspec
 from msgspec import Struct
 
 from resettle import __version__
-from resettle.cycle import Report, Round
-from resettle.framework.mover import Ending, Outcome
+from resettle.cycle import CycleReport, Round
+from resettle.framework.mover import MoveResponse, MoveResult
 from resettle.framework.plan import Move, Plan
 from resettle.model.snapshot import Snapshot
 
-FORM = 1
-"""How entries are written; one that a reader does not know is not read."""
+FORMAT_VERSION = 1
+"""The version of the format of entries; a reader skips entries of another version."""
 
 
 class RecordedMove(Struct, frozen=True, array_like=True):
-    """A move and what became of it."""
+    """A move and its outcome."""
 
     namespace: str
     name: str
@@ -39,25 +43,25 @@ class RecordedMove(Struct, frozen=True, array_like=True):
         return f"{self.namespace}/{self.name}"
 
     @property
-    def outcome(self) -> Outcome:
-        """What became of it, in the terms of a cycle."""
-        return Outcome(Ending(self.ending), self.says)
+    def outcome(self) -> MoveResponse:
+        """The outcome, as the cycle had it."""
+        return MoveResponse(MoveResult(self.ending), self.says)
 
 
 class RecordedRound(Struct, frozen=True):
-    """A plan: its moves, how many proposals were refused, and a digest to know it again by."""
+    """A plan: its moves, how many proposals were refused, and a digest to compare plans."""
 
     moves: tuple[RecordedMove, ...]
     refused: int
     digest: str
 
 
-class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CycleEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a cycle decided and did."""
 
     form: int = 0
     resettle: str
-    """The version that decided."""
+    """The version of resettle that decided."""
     cycle: int
     at: datetime
     took: float
@@ -71,14 +75,14 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     skipped: str = ""
     errors: tuple[str, ...] = ()
     policy: str | None = None
-    """Its text; None for the one of the cycle before."""
+    """Its text; None if it is that of the cycle before."""
     forgotten: tuple[str, ...] = ()
-    """Plugins whose memory could not be written, so that their part cannot be played again."""
+    """Plugins whose history could not be written, so that the cycle cannot be replayed."""
 
     @property
     def moves(self) -> list[RecordedMove]:
         """All moves of all rounds."""
-        return [move for one in self.rounds for move in one.moves]
+        return [move for recorded in self.rounds for move in recorded.moves]
 
     @property
     def endings(self) -> Counter[str]:
@@ -87,18 +91,18 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def entry_of(
-    report: Report,
+    report: CycleReport,
     snapshot: Snapshot,
     *,
     cycle: int,
     pages: int,
     policy: str | None,
     forgotten: Iterable[str],
-) -> Entry:
+) -> CycleEntry:
     """The entry of a cycle."""
     plan = report.plan
-    return Entry(
-        form=FORM,
+    return CycleEntry(
+        form=FORMAT_VERSION,
         resettle=__version__,
         cycle=cycle,
         at=snapshot.taken_at,
@@ -115,15 +119,15 @@ def entry_of(
     )
 
 
-def _round(one: Round) -> RecordedRound:
+def _round(planned: Round) -> RecordedRound:
     return RecordedRound(
-        moves=tuple(map(_move, one.plan.moves, one.outcomes)),
-        refused=sum(one.plan.refused.values()),
-        digest=digest(one.plan),
+        moves=tuple(map(_move, planned.plan.moves, planned.outcomes)),
+        refused=sum(planned.plan.refused.values()),
+        digest=digest(planned.plan),
     )
 
 
-def _move(move: Move, outcome: Outcome) -> RecordedMove:
+def _move(move: Move, outcome: MoveResponse) -> RecordedMove:
     pod = move.pod
     return RecordedMove(
         namespace=pod.namespace,
@@ -134,15 +138,18 @@ def _move(move: Move, outcome: Outcome) -> RecordedMove:
         plugin=move.plugin,
         reason=move.reason,
         lands_on=move.lands_on,
-        ending=str(outcome.ending),
-        says=outcome.says,
+        ending=str(outcome.result),
+        says=outcome.message,
     )
 
 
 def digest(plan: Plan) -> str:
-    """A text that is the same for plans that decide the same for the same reasons."""
+    """A hash that is equal for plans with equal decisions and reasons."""
     decided = (
-        [(it.pod.uid, it.profile, it.plugin, it.reason, it.lands_on) for it in plan.moves],
+        [
+            (move.pod.uid, move.profile, move.plugin, move.reason, move.lands_on)
+            for move in plan.moves
+        ],
         [
             (run.profile, run.plugin, run.proposed, run.admitted, run.already_moving, run.refused)
             for run in plan.runs

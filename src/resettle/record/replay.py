@@ -1,8 +1,9 @@
-"""Plans drawn again from a record, and held against what was written of them.
+"""Draws the plans of recorded cycles again, and finds what they decided about a pod.
 
-A plan that does not come out as it did then would be an answer to another question, so whatever
-could make it differ is an error: another version of resettle, a plugin that is gone or decides
-otherwise, memory that could not be written.
+A record has the moves but not the refusals, so those are found by drawing the plans again. A plan
+that differs from the recorded one would explain another decision, so every cause of a difference
+is an error: another version of resettle, a plugin that is missing or decides otherwise, history of
+a plugin that could not be written.
 """
 
 from __future__ import annotations
@@ -14,141 +15,144 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from resettle.errors import InputError, PolicyError
-from resettle.framework.descheduler import Descheduler, assembled
+from resettle.framework.descheduler import Descheduler, build_descheduler
 from resettle.framework.plan import Plan
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.framework.plugin import Plugin
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
 from resettle.record.entry import digest
-from resettle.record.reader import Book, Recorded
+from resettle.record.reader import RecordedCycle, RecordReader
 
 
-class Act(NamedTuple):
-    """One round of a cycle: what became of earlier ones, and the plan that was drawn then."""
+class ReplayedRound(NamedTuple):
+    """One round of a cycle: the outcomes of earlier rounds, and the plan drawn after them."""
 
     earlier_rounds: EarlierRounds
     plan: Plan
 
 
 class Replay(NamedTuple):
-    """A recorded cycle that came out as it did then."""
+    """A recorded cycle whose plans were drawn again with the same result."""
 
-    recorded: Recorded
+    recorded: RecordedCycle
     descheduler: Descheduler
     snapshot: Snapshot
-    acts: tuple[Act, ...]
+    rounds: tuple[ReplayedRound, ...]
 
-    def act_of(self, key: str) -> int:
-        """Which round has the last word on a pod: the one that had it leave, or the last."""
-        for number, one in enumerate(self.recorded.entry.rounds):
-            if any(move.key == key and not move.outcome.ending.declined for move in one.moves):
+    def deciding_round(self, key: str) -> int:
+        """The index of the round that decided about a pod: where it was moved, or the last."""
+        for number, planned in enumerate(self.recorded.entry.rounds):
+            moves = (move for move in planned.moves if move.key == key)
+            if any(not move.outcome.result.declined for move in moves):
                 return number
-        return len(self.acts) - 1
+        return len(self.rounds) - 1
 
 
-def descheduler_of(recorded: Recorded, plugins: Mapping[str, Plugin]) -> Descheduler:
-    """The descheduler that was at work, if it can still be put together."""
+def rebuild_descheduler(recorded: RecordedCycle, plugins: Mapping[str, Plugin]) -> Descheduler:
+    """The descheduler of a recorded cycle; raises if its policy cannot be used any more."""
     try:
         policy = load_policy(
             recorded.policy,
             name=f"the policy of cycle {recorded.entry.cycle}",
             plugins=plugins,
-            forgiving=True,  # it was in force, so whatever is wrong with it was forgiven
+            lenient=True,  # it was in force, so its problems were accepted
         )
     except PolicyError as error:
         raise InputError(
-            f"{recorded.named} cannot be drawn again: its policy cannot be used any more; "
-            f"install the plugins that were there then\n{error}"
+            f"{recorded.title} cannot be replayed: its policy cannot be used any more; "
+            f"install the plugins that were installed at that time\n{error}"
         ) from None
-    return assembled(policy, plugins)
+    return build_descheduler(policy, plugins)
 
 
-def replayed(
-    recorded: Recorded,
+def replay_cycle(
+    recorded: RecordedCycle,
     descheduler: Descheduler,
     snapshot: Snapshot,
     watching: Iterable[str] = (),
 ) -> Replay:
-    """The cycle, drawn again round by round, with every word about what is being watched."""
+    """Draw the plans of a cycle again; the watched pods get all their proposals listed."""
     entry = recorded.entry
     if entry.forgotten:
         raise InputError(
-            f"{recorded.named} cannot be drawn again: what {', '.join(entry.forgotten)} remembered "
-            "was not made of plain values and could not be written"
+            f"{recorded.title} cannot be replayed: the history of {', '.join(entry.forgotten)} "
+            "is not made of plain values and could not be written"
         )
     earlier_rounds, acts = NO_EARLIER_ROUNDS, []
-    for number, one in enumerate(entry.rounds, 1):
+    for number, planned in enumerate(entry.rounds, 1):
         plan = descheduler.draw_plan(snapshot, watching=watching, earlier_rounds=earlier_rounds)
-        if digest(plan) != one.digest:
+        if digest(plan) != planned.digest:
             raise InputError(
-                f"{recorded.named} does not come out as it did: round {number} moved "
-                f"{len(one.moves)} then and {len(plan.moves)} now, or for other reasons; "
+                f"{recorded.title} gives another plan now: round {number} had "
+                f"{len(planned.moves)} moves then and has {len(plan.moves)} now, or other reasons; "
                 "a plugin has changed since"
             )
-        acts.append(Act(earlier_rounds, plan))
-        earlier_rounds = earlier_rounds.after(plan.moves, [move.outcome for move in one.moves])
+        acts.append(ReplayedRound(earlier_rounds, plan))
+        earlier_rounds = earlier_rounds.after(plan.moves, [move.outcome for move in planned.moves])
     return Replay(recorded, descheduler, snapshot, tuple(acts))
 
 
-_ECHOES = ("", "already-planned", "declined")
-"""What is said, once a pod has been asked to leave, to whoever proposes it again."""
+_REPEATED_CODES = ("", "already-planned", "declined")
+"""Refusals that only repeat that the pod is being moved already; they are left out."""
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class RecordedProposal(Struct, frozen=True, kw_only=True):
     """One time that a plugin proposed the pod."""
 
-    recorded: Recorded
+    recorded: RecordedCycle
     round: int
     verdict: str
-    """How a move ended, or `refused`, or `moving` for a pod that was on its way already."""
+    """How a move ended, or `refused`, or `moving` for a pod that was being moved already."""
     profile: str
     plugin: str
     because: str
     code: str = ""
-    """Of the refusal."""
+    """The code of the refusal."""
     says: str = ""
-    """The refusal, or what the API server said."""
+    """The sentence of the refusal, or the message of the API server."""
 
 
-class Search:
-    """Goes through cycles for a pod; `gaps` holds why some of them could not be asked."""
+class PodSearch:
+    """Searches cycles for one pod; `gaps` holds why some could not be replayed."""
 
-    def __init__(self, book: Book, pod: tuple[str, str], plugins: Mapping[str, Plugin]) -> None:
-        self._book = book
+    def __init__(
+        self, reader: RecordReader, pod: tuple[str, str], plugins: Mapping[str, Plugin]
+    ) -> None:
+        self._reader = reader
         self._pod = pod
         self._key = "/".join(pod)
         self._plugins = plugins
         self._kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
-        self._made: dict[str, Descheduler] = {}
+        self._deschedulers: dict[str, Descheduler] = {}
         self.gaps: dict[str, None] = {}
-        self.known = 0
-        """How many of the cycles that were asked knew the pod."""
+        self.cycles_with_pod = 0
+        """In how many of the replayed cycles the pod existed."""
 
-    def moves(self, cycles: Iterable[Recorded]) -> Iterator[Finding]:
-        """Every time it was asked to leave."""
+    def moves(self, cycles: Iterable[RecordedCycle]) -> Iterator[RecordedProposal]:
+        """Yield every move of the pod."""
         for recorded in cycles:
             yield from self._moves(recorded)
 
-    def everything(self, cycles: Iterable[Recorded]) -> Iterator[Finding]:
-        """Every time it was proposed."""
-        for segment, members in groupby(cycles, key=lambda it: it.segment):
+    def proposals(self, cycles: Iterable[RecordedCycle]) -> Iterator[RecordedProposal]:
+        """Yield every proposal of the pod, refused ones included."""
+        for segment, members in groupby(cycles, key=lambda recorded: recorded.segment):
             wanted = list(members)
-            seen = self._book.snapshots(segment, self._kinds, until=wanted[-1])
+            seen = self._reader.snapshots(segment, self._kinds, until=wanted[-1])
             try:
                 for recorded, snapshot in seen:
                     if recorded in wanted and snapshot.pod(*self._pod):
-                        self.known += 1
+                        self.cycles_with_pod += 1
                         yield from self._proposals(recorded, snapshot)
             except InputError as error:
                 self.gaps[str(error)] = None
                 yield from self.moves(wanted)
 
-    def _moves(self, recorded: Recorded) -> Iterator[Finding]:
-        for number, one in enumerate(recorded.entry.rounds, 1):
-            for move in one.moves:
+    def _moves(self, recorded: RecordedCycle) -> Iterator[RecordedProposal]:
+        for number, planned in enumerate(recorded.entry.rounds, 1):
+            for move in planned.moves:
                 if move.key == self._key:
-                    yield Finding(
+                    yield RecordedProposal(
                         recorded=recorded,
                         round=number,
                         verdict=move.ending,
@@ -158,32 +162,35 @@ class Search:
                         says=move.says,
                     )
 
-    def _proposals(self, recorded: Recorded, snapshot: Snapshot) -> Iterator[Finding]:
+    def _proposals(self, recorded: RecordedCycle, snapshot: Snapshot) -> Iterator[RecordedProposal]:
         moves = list(self._moves(recorded))
         yield from moves
-        told = set()
-        replay = replayed(recorded, self._descheduler(recorded), snapshot, watching=[self._key])
-        for number, act in enumerate(replay.acts, 1):
-            for it in act.plan.proposals:
-                refusal = it.refusals[0] if it.refusals else None
+        seen = set()
+        replay = replay_cycle(recorded, self._descheduler(recorded), snapshot, watching=[self._key])
+        for number, drawn in enumerate(replay.rounds, 1):
+            for proposal in drawn.plan.proposals:
+                refusal = proposal.refusals[0] if proposal.refusals else None
                 code = refusal.code if refusal else ""
-                if it.verdict == "admitted" or (moves and code in _ECHOES):
+                if proposal.verdict == "admitted" or (moves and code in _REPEATED_CODES):
                     continue
-                if (it.profile, it.plugin, code) not in told:
-                    told.add((it.profile, it.plugin, code))
-                    yield Finding(
+                key = (proposal.profile, proposal.plugin, code)
+                if key not in seen:
+                    seen.add(key)
+                    yield RecordedProposal(
                         recorded=recorded,
                         round=number,
-                        verdict=it.verdict,
-                        profile=it.profile,
-                        plugin=it.plugin,
-                        because=it.because,
+                        verdict=proposal.verdict,
+                        profile=proposal.profile,
+                        plugin=proposal.plugin,
+                        because=proposal.because,
                         code=code,
                         says=refusal.sentence if refusal else "",
                     )
 
-    def _descheduler(self, recorded: Recorded) -> Descheduler:
-        made = self._made.get(recorded.policy)
-        if made is None:
-            made = self._made[recorded.policy] = descheduler_of(recorded, self._plugins)
-        return made
+    def _descheduler(self, recorded: RecordedCycle) -> Descheduler:
+        descheduler = self._deschedulers.get(recorded.policy)
+        if descheduler is None:
+            descheduler = self._deschedulers[recorded.policy] = rebuild_descheduler(
+                recorded, self._plugins
+            )
+        return descheduler

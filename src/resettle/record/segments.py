@@ -1,8 +1,7 @@
-"""Segments: pairs of files, named by their first cycle and when it was.
+"""Segments of a record: pairs of gzip files, named by their first cycle and its time.
 
-Files that grow by whole entries: gzip streams that are fit to be read after each of them.
-
-Whatever cuts a writer off, what was finished before can be read; the rest is passed over.
+The gzip stream is flushed after each entry, so a file can be read while it is being written. If
+the writer is killed, all complete entries can be read; what comes after them is skipped.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from resettle.dumps.writer import GZIP
 
 _NAME = re.compile(r"(\d{8,})-(\d{8}T\d{6}Z)\.(cycles|objects)\.gz")
 _TIME = "%Y%m%dT%H%M%SZ"
-_PARTS = 16
-"""A record is thrown away in steps of such a part of it."""
+_SEGMENTS = 16
+"""A full record has about this many segments; old cycles are deleted by the segment."""
 
 
 class Segment(NamedTuple):
-    """One segment, be it there or yet to be written."""
+    """One segment, which may not be written yet."""
 
     first: int
     """The number of its first cycle."""
@@ -34,12 +33,12 @@ class Segment(NamedTuple):
 
     @property
     def cycles(self) -> Path:
-        """What was decided and done."""
+        """The file of what cycles decided and did."""
         return self._file("cycles")
 
     @property
     def objects(self) -> Path:
-        """What was seen."""
+        """The file of what cycles saw."""
         return self._file("objects")
 
     @property
@@ -48,7 +47,7 @@ class Segment(NamedTuple):
         return sum(file.stat().st_size for file in (self.cycles, self.objects) if file.exists())
 
     def remove(self) -> None:
-        """Takes it off the disk; whoever reads it at that moment finds nothing half."""
+        """Delete both files; a reader that has them open can still read them whole."""
         self.cycles.unlink(missing_ok=True)
         self.objects.unlink(missing_ok=True)
 
@@ -57,27 +56,27 @@ class Segment(NamedTuple):
 
 
 def segments_in(folder: Path) -> list[Segment]:
-    """The segments of a folder, oldest first; other files are nobody's business."""
-    found = set()
+    """The segments of a folder, oldest first; other files are ignored."""
+    segments = set()
     for file in folder.iterdir():
         if name := _NAME.fullmatch(file.name):
             began = datetime.strptime(name[2], _TIME).replace(tzinfo=UTC)
-            found.add(Segment(int(name[1]), began, folder))
-    return sorted(found)
+            segments.add(Segment(int(name[1]), began, folder))
+    return sorted(segments)
 
 
-class Bounds(NamedTuple):
-    """How much is kept."""
+class RecordLimits(NamedTuple):
+    """How much of a record is kept."""
 
     size: int
     """Bytes in all."""
     age: timedelta
 
-    def full(self, segment: Segment, size: int, now: datetime) -> bool:
-        """Whether the next cycle had better begin another segment."""
-        return size * _PARTS > self.size or (now - segment.began) * _PARTS > self.age
+    def is_full(self, segment: Segment, size: int, now: datetime) -> bool:
+        """Whether the next cycle has to start another segment."""
+        return size * _SEGMENTS > self.size or (now - segment.began) * _SEGMENTS > self.age
 
-    def outlived(self, segments: list[Segment], now: datetime) -> Iterator[Segment]:
+    def expired_segments(self, segments: list[Segment], now: datetime) -> Iterator[Segment]:
         """Segments to remove, oldest first; the last one stays."""
         total = sum(segment.size for segment in segments)
         for segment, following in pairwise(segments):
@@ -89,11 +88,11 @@ class Bounds(NamedTuple):
 
 
 _PRIVATE = 0o600
-_PIECE = 1 << 18
+_CHUNK_BYTES = 1 << 18
 
 
-class PackedFile:
-    """A new file that only its owner may read."""
+class GzipWriter:
+    """Writes a new gzip file that only its owner may read."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
@@ -102,20 +101,20 @@ class PackedFile:
         self.lines = 0
 
     def add(self, lines: Iterable[bytes]) -> None:
-        """Adds lines, and returns once they are safe on the disk."""
+        """Add lines; return once they are on the disk."""
         for line in lines:
             self._put(self._packer.compress(line))
             self.lines += 1
         self._put(self._packer.flush(zlib.Z_SYNC_FLUSH))
         os.fsync(self._file)
 
-    def end(self) -> None:
-        """Ends the file as gzip would have it."""
+    def finish(self) -> None:
+        """End the gzip stream and close the file."""
         self._put(self._packer.flush())
         self.close()
 
     def close(self) -> None:
-        """Leaves the file as it is."""
+        """Close the file as it is."""
         os.close(self._file)
 
     def _put(self, packed: bytes) -> None:
@@ -125,23 +124,23 @@ class PackedFile:
             packed = packed[written:]
 
 
-class PackedLines:
-    """The whole lines of such a file, one after the other; `torn` tells if there was more."""
+class GzipLines:
+    """The complete lines of such a file; `truncated` says whether a part of one followed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.torn = False
+        self.truncated = False
 
     def __iter__(self) -> Iterator[bytes]:
         unpacker = zlib.decompressobj(wbits=GZIP)
         rest = b""
         with self._path.open("rb") as file:
-            while piece := file.read(_PIECE):
+            while piece := file.read(_CHUNK_BYTES):
                 try:
                     text = rest + unpacker.decompress(piece)
                 except zlib.error:
-                    self.torn = True
+                    self.truncated = True
                     return
                 *lines, rest = text.split(b"\n")
                 yield from lines
-        self.torn = bool(rest)
+        self.truncated = bool(rest)

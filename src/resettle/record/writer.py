@@ -1,16 +1,14 @@
-"""The folder that cycles are written to: one writer, one open segment, no more than is allowed.
+"""Writes cycles to the folder of a record: one writer, one open segment, limited size and age.
 
-    write ──► new segment? ──► differences to the last cycle ──► objects ──► entry ──► oldest out
-                 │ the first of this run, the last one full, or nearly everything changed:
-                 └─ differences to nothing, which are a capture
+    write ──► new segment? ──► changes since the last cycle ──► objects ──► entry ──► delete oldest
+                 │ the first cycle of this run, the last segment full, or most pods changed:
+                 └─ changes since an empty snapshot, that is all objects
 
-An entry is in force once its line is on the disk; objects without an entry are never looked at. Any
-trouble closes the segment as it is, and the next cycle begins another.
+An entry counts once its line is on the disk; objects without an entry are never read. After any
+error the segment is closed as it is, and the next cycle starts another.
 
-Who has cycles written down while a run goes on.
-
-A cycle is handed over on the event loop and written by a thread. Whatever is wrong with the disk
-is told once and costs the record some cycles; it never costs the run one.
+`CycleRecorder` takes cycles on the event loop and writes them in a thread. A problem with the disk
+is logged once and loses cycles of the record; it never stops a cycle of the run.
 """
 
 from __future__ import annotations
@@ -25,69 +23,69 @@ from typing import NamedTuple
 
 import msgspec
 
-from resettle.cycle import Report
+from resettle.cycle import CycleReport
 from resettle.errors import InputError, ResettleError
 from resettle.log import Log
 from resettle.model.changes import Changes
 from resettle.model.snapshot import Snapshot
-from resettle.record.encoding import Packer, is_plain
+from resettle.record.encoding import ChangesEncoder, is_plain
 from resettle.record.entry import entry_of
-from resettle.record.reader import NOTHING_SEEN, last_cycle
-from resettle.record.segments import Bounds, PackedFile, Segment, segments_in
+from resettle.record.reader import EMPTY_SNAPSHOT, last_cycle_number
+from resettle.record.segments import GzipWriter, RecordLimits, Segment, segments_in
 
 _PRIVATE = 0o700
 _LOCK = ".lock"
 
 
-class _Open(NamedTuple):
+class _OpenSegment(NamedTuple):
     """A segment that is being written."""
 
     segment: Segment
-    objects: PackedFile
-    cycles: PackedFile
-    packer: Packer
+    objects: GzipWriter
+    cycles: GzipWriter
+    packer: ChangesEncoder
 
     @property
     def size(self) -> int:
         return self.objects.size + self.cycles.size
 
 
-class Archive:
-    """Writes cycles to a folder. Nothing here is for the event loop: it waits for the disk."""
+class RecordWriter:
+    """Writes cycles to a folder; it waits for the disk, so call it in a thread."""
 
-    def __init__(self, folder: Path, bounds: Bounds) -> None:
+    def __init__(self, folder: Path, limits: RecordLimits) -> None:
         self._folder = folder
-        self._bounds = bounds
+        self._limits = limits
         self._lock: int | None = None
         self._next = 0
-        self._open: _Open | None = None
-        self._seen = NOTHING_SEEN
+        self._open: _OpenSegment | None = None
+        self._seen = EMPTY_SNAPSHOT
         self._policy: str | None = None
 
-    def write(self, snapshot: Snapshot, report: Report) -> tuple[str, ...]:
-        """Adds a cycle; names plugins whose memory cannot be written.
+    def write(self, snapshot: Snapshot, report: CycleReport) -> tuple[str, ...]:
+        """Add a cycle; return the plugins whose history could not be written.
 
-        Raises `OSError` or `InputError` if it could not be added.
+        Raises `OSError` or `InputError` if the cycle could not be added.
         """
         try:
-            self._take_folder()
-            return self._written(snapshot, report)
+            self._lock_folder()
+            return self._add_cycle(snapshot, report)
         except BaseException:
-            self._abandon()
+            self._close_after_error()
             raise
 
     def close(self) -> None:
-        """Ends the open segment and lets go of the folder."""
+        """End the open segment and unlock the folder."""
         if self._open is not None:
             with suppress(OSError):
-                self._open.objects.end()
-                self._open.cycles.end()
+                self._open.objects.finish()
+                self._open.cycles.finish()
         self._open = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    def _take_folder(self) -> None:
+    def _lock_folder(self) -> None:
         if self._lock is not None:
             return
         self._folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
@@ -96,16 +94,16 @@ class Archive:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            raise InputError("another run writes to it; give each a folder of its own") from None
+            raise InputError("another run writes to it; give each run its own folder") from None
         except OSError:
             os.close(lock)
             raise
         self._lock = lock
-        self._next = last_cycle(self._folder) + 1
+        self._next = last_cycle_number(self._folder) + 1
 
-    def _written(self, snapshot: Snapshot, report: Report) -> tuple[str, ...]:
+    def _add_cycle(self, snapshot: Snapshot, report: CycleReport) -> tuple[str, ...]:
         opened, changes = self._next_difference(snapshot)
-        opened.objects.add(opened.packer.pages(changes))
+        opened.objects.add(opened.packer.encode(changes))
         forgotten = tuple(
             f"{plugin} in profile {profile}"
             for (profile, plugin), value in snapshot.history.items()
@@ -122,50 +120,50 @@ class Archive:
         opened.cycles.add([msgspec.json.encode(entry) + b"\n"])
         self._next += 1
         self._seen, self._policy = snapshot, report.policy
-        self._tidy(opened, snapshot.taken_at)
+        self._remove_old_segments(opened, snapshot.taken_at)
         return forgotten
 
-    def _next_difference(self, snapshot: Snapshot) -> tuple[_Open, Changes]:
-        """The segment to write to, and what differs from the cluster as it is known there."""
+    def _next_difference(self, snapshot: Snapshot) -> tuple[_OpenSegment, Changes]:
+        """The segment to write to, and the changes since the last cycle in it."""
         opened = self._open
-        if opened is not None and not self._bounds.full(
+        if opened is not None and not self._limits.is_full(
             opened.segment, opened.size, snapshot.taken_at
         ):
             changes = snapshot.since(self._seen)
-            if 2 * len(changes.pods.put) <= len(snapshot.population):
+            if 2 * len(changes.pods.put) <= len(snapshot.pod_index):
                 return opened, changes
         if opened is not None:
             self._open = None
-            opened.objects.end()
-            opened.cycles.end()
-        return self._begin(snapshot.taken_at), snapshot.since(NOTHING_SEEN)
+            opened.objects.finish()
+            opened.cycles.finish()
+        return self._start_segment(snapshot.taken_at), snapshot.since(EMPTY_SNAPSHOT)
 
-    def _begin(self, now: datetime) -> _Open:
+    def _start_segment(self, now: datetime) -> _OpenSegment:
         for dead in segments_in(self._folder):
             if dead.first >= self._next:
-                dead.remove()  # nothing in it can be read, or its numbers would have counted
+                dead.remove()  # it has no readable entry, or its number would be in use
         segment = Segment(self._next, now, self._folder)
-        objects = PackedFile(segment.objects)
+        objects = GzipWriter(segment.objects)
         try:
-            cycles = PackedFile(segment.cycles)
+            cycles = GzipWriter(segment.cycles)
         except OSError:
             objects.close()
             raise
         self._policy = None
-        self._open = _Open(segment, objects, cycles, Packer())
+        self._open = _OpenSegment(segment, objects, cycles, ChangesEncoder())
         return self._open
 
-    def _tidy(self, opened: _Open, now: datetime) -> None:
-        for segment in self._bounds.outlived(segments_in(self._folder), now):
+    def _remove_old_segments(self, opened: _OpenSegment, now: datetime) -> None:
+        for segment in self._limits.expired_segments(segments_in(self._folder), now):
             segment.remove()
-        if opened.size > self._bounds.size:
+        if opened.size > self._limits.size:
             opened.segment.remove()
             raise InputError(
-                f"one capture of the cluster takes {opened.size:,} bytes; raise --record-max-size"
+                f"one snapshot of the cluster takes {opened.size:,} bytes; raise --record-max-size"
             )
 
-    def _abandon(self) -> None:
-        """Leaves the open segment as it is; one without an entry is removed."""
+    def _close_after_error(self) -> None:
+        """Close the open segment as it is; delete it if it has no entry."""
         opened, self._open = self._open, None
         if opened is None:
             return
@@ -176,56 +174,56 @@ class Archive:
                 opened.segment.remove()
 
 
-_TROUBLE = "record"
+_LOG_KEY = "record"
 _STILL_WRITING = "the cycle before is still being written"
 
 
-class Scribe:
-    """A `CycleObserver` that records cycles; `close` it in the end."""
+class CycleRecorder:
+    """A `CycleObserver` that records cycles; call `close` at the end."""
 
-    def __init__(self, folder: str, bounds: Bounds, log: Log) -> None:
+    def __init__(self, folder: str, limits: RecordLimits, log: Log) -> None:
         self._folder = folder
-        self._archive = Archive(Path(folder), bounds)
+        self._writer = RecordWriter(Path(folder), limits)
         self._log = log
         self._writing: asyncio.Task[None] | None = None
-        self._well = False
+        self._healthy = False
 
-    def __call__(self, snapshot: Snapshot, report: Report) -> None:
-        """Has the cycle written; one that ends before the last one is written is left out."""
+    def __call__(self, snapshot: Snapshot, report: CycleReport) -> None:
+        """Start to write the cycle; skip it if the cycle before is still being written."""
         if self._writing is not None and not self._writing.done():
-            self._left_out(_STILL_WRITING)
+            self._log_not_recorded(_STILL_WRITING)
             return
         self._writing = asyncio.create_task(self._write(snapshot, report))
 
     async def close(self) -> None:
-        """Returns once all is written that was handed over."""
+        """Return once all cycles are written."""
         if self._writing is not None:
             await self._writing
-        await asyncio.to_thread(self._archive.close)
+        await asyncio.to_thread(self._writer.close)
 
-    async def _write(self, snapshot: Snapshot, report: Report) -> None:
+    async def _write(self, snapshot: Snapshot, report: CycleReport) -> None:
         try:
-            forgotten = await asyncio.to_thread(self._archive.write, snapshot, report)
+            forgotten = await asyncio.to_thread(self._writer.write, snapshot, report)
         except OSError as error:
-            self._left_out(error.strerror or str(error))
+            self._log_not_recorded(error.strerror or str(error))
         except ResettleError as error:
-            self._left_out(str(error))
+            self._log_not_recorded(str(error))
         except Exception as error:
-            self._left_out(f"{type(error).__name__}: {error}")
+            self._log_not_recorded(f"{type(error).__name__}: {error}")
         else:
-            if not self._well:
+            if not self._healthy:
                 self._log.info("cycles are recorded", record=self._folder)
-                self._log.forget(_TROUBLE)
-            self._well = True
-            for whose in forgotten:
-                self._log.only_when_new(f"memory of {whose}").warning(
+                self._log.forget(_LOG_KEY)
+            self._healthy = True
+            for plugin in forgotten:
+                self._log.only_when_new(f"history of {plugin}").warning(
                     "cycles are recorded in part",
-                    plugin=whose,
-                    reason="what it remembers is not made of plain values and cannot be written",
+                    plugin=plugin,
+                    reason="its history is not made of plain values and cannot be written",
                 )
 
-    def _left_out(self, why: str) -> None:
-        self._well = False
-        self._log.only_when_new(_TROUBLE).warning(
+    def _log_not_recorded(self, why: str) -> None:
+        self._healthy = False
+        self._log.only_when_new(_LOG_KEY).warning(
             "cycles are not recorded", record=self._folder, reason=why
         )

@@ -14,9 +14,9 @@ from resettle.cycle import CycleContext, CycleObserver, preview
 from resettle.errors import NotNow
 from resettle.eviction.eviction_api import EvictionAPI
 from resettle.eviction.executor import GatedClient, PlanExecutor
-from resettle.eviction.in_flight import Ledger
-from resettle.eviction.pod_events import Recorder
-from resettle.framework.mover import Hands, Mover, Outcome
+from resettle.eviction.in_flight import InFlightMoves
+from resettle.eviction.pod_events import EventWriter
+from resettle.framework.mover import ApiRequests, Mover, MoveResponse
 from resettle.framework.plan import Move
 from resettle.framework.profile import Profile
 from resettle.framework.tracing import NO_SPANS, Spans
@@ -71,25 +71,27 @@ class CycleSetup:
             runtime.access, clients.free, policy.kinds, self._own_kinds, clock=clock, log=log
         )
         background = self._settings.background
-        settled = self._run_observer.settled
-        ledger = Ledger(cache.pod, clock, log, background=background, ended=settled)
-        cache.listen(ledger.heard)
+        on_ended = self._run_observer.move_ended
+        in_flight_moves = InFlightMoves(
+            cache.pod, clock, log, background=background, on_ended=on_ended
+        )
+        cache.add_listener(in_flight_moves.on_pod_change)
         repeated = bool(self._settings.interval)
-        async with watch_cluster(cache, runtime, repeated=repeated) as meters:
-            if meters is None:
+        async with watch_cluster(cache, runtime, repeated=repeated) as poller:
+            if poller is None:
                 yield None
                 return
-            recorder = Recorder(clients.for_events, self._settings.identity, clock, log)
-            async with recorder.writing():
+            event_writer = EventWriter(clients.for_events, self._settings.identity, clock, log)
+            async with event_writer.writing():
                 context = CycleContext(
                     descheduler=policy.descheduler,
                     cache=cache,
-                    ledger=ledger,
-                    recorder=recorder,
+                    in_flight_moves=in_flight_moves,
+                    event_writer=event_writer,
                     execute=partial(preview, log=log, moved=partial(self._on_moved, runtime)),
                     clock=clock,
                     log=log,
-                    meters=meters,
+                    usage_poller=poller,
                     observers=self._observers,
                     spans=self._spans,
                 )
@@ -101,17 +103,19 @@ class CycleSetup:
         """Copy what the last context knew into the new one."""
         if self._last is not None:
             context.history = self._last.history
-            context.ledger.take_over(self._last.ledger.entries)
+            context.in_flight_moves.take_over(self._last.in_flight_moves.moves)
         self._last = context
 
     def use_policy(self, context: CycleContext, policy: LoadedPolicy, runtime: Runtime) -> None:
         """Have the context plan, measure and execute by this policy."""
         context.descheduler, context.policy = policy.descheduler, policy.text
-        if context.meters:
-            context.meters.serve(policy.descheduler.measures, policy.descheduler.providers)
+        if context.usage_poller:
+            context.usage_poller.set_questions(
+                policy.descheduler.measures, policy.descheduler.providers
+            )
         if self._settings.dry_run:
             return
-        context.recorder.failures = policy.policy.eviction_failure_event_notification
+        context.event_writer.failures = policy.policy.eviction_failure_event_notification
 
         def may_act() -> None:
             """Raise `NotNow` when nothing more may be sent, or the cache is too old to act upon."""
@@ -122,26 +126,26 @@ class CycleSetup:
         client = GatedClient(runtime.clients.paced, may_act)
         executor = PlanExecutor(
             {
-                profile.name: self._spans.around(_mover(profile, client))
+                profile.name: self._spans.wrap_mover(_mover(profile, client))
                 for profile in policy.descheduler.profiles
             },
-            look=context.cache.pod,
+            live_pod=context.cache.pod,
             may_act=may_act,
-            ledger=context.ledger,
-            recorder=context.recorder,
+            in_flight=context.in_flight_moves,
+            event_writer=context.event_writer,
             log=runtime.log,
-            moved=partial(self._on_moved, runtime),
+            on_move=partial(self._on_moved, runtime),
             grace_period_seconds=policy.policy.grace_period_seconds,
             in_background=self._settings.background,
         )
         context.execute = executor.execute
 
-    def _on_moved(self, runtime: Runtime, move: Move, outcome: Outcome) -> None:
+    def _on_moved(self, runtime: Runtime, move: Move, outcome: MoveResponse) -> None:
         runtime.note_work()
-        self._run_observer.moved(move, outcome)
+        self._run_observer.move_sent(move, outcome)
 
 
-def _mover(profile: Profile, client: Hands) -> Mover:
+def _mover(profile: Profile, client: ApiRequests) -> Mover:
     """The mover that the profile names, else evictions."""
     chosen = profile.mover
     make = chosen.plugin.evict if chosen else None

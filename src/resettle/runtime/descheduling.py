@@ -16,7 +16,7 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.tracing import NO_SPANS, Spans
 from resettle.kube.auth.access import Access
 from resettle.log import Log
-from resettle.rbac.permissions import Right, needed
+from resettle.rbac.permissions import ApiPermission, required_permissions
 from resettle.runtime.cycle_setup import CycleSetup, RunSettings
 from resettle.runtime.policy_file import LoadedPolicy
 from resettle.runtime.runner import ComponentRunner, Runtime, policy_file_of
@@ -50,16 +50,18 @@ class Descheduling:
 
     def kinds(self, policy: LoadedPolicy | None) -> frozenset[str]:
         """The kinds that are watched for this policy."""
-        return _required(policy).kinds
+        return _require_policy(policy).kinds
 
-    def permissions(self, policy: LoadedPolicy | None) -> Sequence[Right]:
+    def permissions(self, policy: LoadedPolicy | None) -> Sequence[ApiPermission]:
         """The permissions to read, to act and to lead by this policy."""
         dry, lease = self._settings.dry_run, self._settings.lease
-        return needed(_required(policy).descheduler, self._own_kinds, dry_run=dry, lease=lease)
+        return required_permissions(
+            _require_policy(policy).descheduler, self._own_kinds, dry_run=dry, lease=lease
+        )
 
     def log_start(self, access: Access, policy: LoadedPolicy | None) -> None:
         """Log that cycles start."""
-        loaded = _required(policy)
+        loaded = _require_policy(policy)
         self._log.info(
             "starting",
             version=__version__,
@@ -76,7 +78,7 @@ class Descheduling:
         self, policy: LoadedPolicy | None, runtime: Runtime
     ) -> AsyncIterator[_Cycles | None]:
         """Cycles on one context while the block lasts; None if a stop was requested before."""
-        async with self._setup.open(_required(policy), runtime) as context:
+        async with self._setup.open(_require_policy(policy), runtime) as context:
             self._context = context
             try:
                 yield None if context is None else _Cycles(self, context, runtime)
@@ -87,7 +89,7 @@ class Descheduling:
         self, context: CycleContext, policy: LoadedPolicy | None, runtime: Runtime
     ) -> None:
         """Have the next cycles on this context run by another policy."""
-        self._setup.use_policy(context, _required(policy), runtime)
+        self._setup.use_policy(context, _require_policy(policy), runtime)
 
     def pass_skipped(self, reason: str, seconds: float) -> None:
         """Log and count a cycle that was skipped."""
@@ -110,7 +112,7 @@ class Descheduling:
 
     def add_details(self, status: Status) -> Status:
         """The status, with the moves in flight and the last cycle."""
-        entries = self._context.ledger.entries if self._context else ()
+        entries = self._context.in_flight_moves.moves if self._context else ()
         in_flight = Counter(entry.stage for entry in entries)
         return structs.replace(status, in_flight=in_flight, last=self._last)
 
@@ -165,7 +167,7 @@ def descheduling_runner(
     return ComponentRunner(component, settings, access, policy_file, clock, log)
 
 
-def _required(policy: LoadedPolicy | None) -> LoadedPolicy:
+def _require_policy(policy: LoadedPolicy | None) -> LoadedPolicy:
     """The policy, which a run always has: its settings name a file."""
     if policy is None:
         raise ValueError("a run needs a policy")

@@ -97,13 +97,13 @@ class Leadership:
         """Our role in leader election."""
         if self._settings is None:
             return Role.ALONE
-        if self.lost or (self._leads and not (self._lease and self._lease.held())):
+        if self.lost or (self._leads and not (self._lease and self._lease.is_held())):
             return Role.LOST
         return Role.LEADING if self._leads else Role.STANDBY
 
     def silence(self) -> float:
         """Seconds since the API server last answered a request about the lease."""
-        return self._lease.silence() if self._lease else 0.0
+        return self._lease.seconds_since_contact() if self._lease else 0.0
 
     async def lead(self, client: Client, work: Work) -> None:
         """Run the work while we lead; return when it ends, raise the error that ended it."""

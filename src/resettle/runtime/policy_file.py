@@ -13,7 +13,7 @@ from msgspec import Struct
 from resettle.clock import SYSTEM, Clock
 from resettle.errors import PolicyError, ResettleError
 from resettle.files import read_text
-from resettle.framework.descheduler import Descheduler, assembled
+from resettle.framework.descheduler import Descheduler, build_descheduler
 from resettle.framework.plugin import Plugin
 from resettle.log import Log
 from resettle.policy.document import Policy
@@ -90,7 +90,7 @@ class PolicyFile:
         except ResettleError as error:
             self.usable = False
             self._log.only_when_new("policy").error(
-                "policy not taken; the last good one stays in force",
+                "policy not loaded; the last good one stays in force",
                 file=self._file,
                 reason=_in_a_line(error),
             )
@@ -98,7 +98,7 @@ class PolicyFile:
         self.usable = True
         self._log.forget("policy")
         if later is not current:
-            self._log.info("policy taken", file=self._file, profiles=later.profiles)
+            self._log.info("policy loaded", file=self._file, profiles=later.profiles)
             self._put_in_force(later)
         return later
 
@@ -106,15 +106,13 @@ class PolicyFile:
         return self._parse(read_text(self._file))
 
     def _parse(self, text: str) -> LoadedPolicy:
-        policy = load_policy(
-            text, name=self._file, plugins=self._plugins, forgiving=self._forgiving
-        )
-        return LoadedPolicy(text, policy, assembled(policy, self._plugins))
+        policy = load_policy(text, name=self._file, plugins=self._plugins, lenient=self._forgiving)
+        return LoadedPolicy(text, policy, build_descheduler(policy, self._plugins))
 
     def _put_in_force(self, loaded: LoadedPolicy) -> None:
         self.loaded_at, self.usable = self._clock.now(), True
         for warning in loaded.policy.warnings:
-            self._log.warning("policy warning", says=warning.in_a_line)
+            self._log.warning("policy warning", says=warning.one_line)
         for caution in loaded.descheduler.cautions:
             self._log.warning("policy warning", says=caution)
 

@@ -35,8 +35,8 @@ from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.kube.transport.pacing import RateLimiter
 from resettle.log import Log
-from resettle.rbac.permissions import Right
-from resettle.rbac.reviews import ensure
+from resettle.rbac.permissions import ApiPermission
+from resettle.rbac.reviews import require_permissions
 from resettle.runtime.leadership import InterruptibleClock, Leadership, Stop
 from resettle.runtime.policy_file import LoadedPolicy, PolicyFile
 from resettle.runtime.status import Status
@@ -156,7 +156,7 @@ class Component(Protocol):
     def kinds(self, policy: LoadedPolicy | None) -> frozenset[str]:
         """The kinds that are watched for this policy."""
 
-    def permissions(self, policy: LoadedPolicy | None) -> Sequence[Right]:
+    def permissions(self, policy: LoadedPolicy | None) -> Sequence[ApiPermission]:
         """The permissions that this policy needs; raises if the policy cannot be used."""
 
     def log_start(self, access: Access, policy: LoadedPolicy | None) -> None:
@@ -216,9 +216,9 @@ class ComponentRunner:
         self._leadership.stop()
 
     def log_state(self) -> None:
-        """Log what is known of the cluster by now."""
+        """Log the state of the cache."""
         if self._session is None:
-            self._log.info("nothing known yet")
+            self._log.info("nothing listed yet")
         else:
             self._session.log_state()
 
@@ -251,7 +251,7 @@ class ComponentRunner:
 
     async def _check_permissions(self, client: Client, policy: LoadedPolicy | None) -> None:
         """Raise if a permission is missing that the policy needs, before anything is done."""
-        await ensure(client, self._component.permissions(policy))
+        await require_permissions(client, self._component.permissions(policy))
 
     async def _run_sessions(self, clients: Clients) -> None:
         component = self._component

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from resettle.cycle import Report
-from resettle.eviction.in_flight import Entry, Stage
-from resettle.framework.mover import Outcome
+from resettle.cycle import CycleReport
+from resettle.eviction.in_flight import InFlightMove, MoveStage
+from resettle.framework.mover import MoveResponse
 from resettle.framework.plan import Move
 
 
@@ -63,7 +63,7 @@ class Status(Struct, frozen=True, kw_only=True):
     """Whether the policy file was valid when it was last read."""
     ages: Mapping[str, float] | None = None
     """How old the cache of each kind is; None until everything has been listed."""
-    in_flight: Mapping[Stage, int] = {}
+    in_flight: Mapping[MoveStage, int] = {}
     quiet_for: float = 0.0
     """Time since the last sign of work: a pass that began or ended, an answer to an eviction."""
     interval: float = 0.0
@@ -74,10 +74,10 @@ class Status(Struct, frozen=True, kw_only=True):
 class RunObserver(Protocol):
     """Called on the event loop, thousands of times in a large cycle: each call must be quick."""
 
-    def moved(self, move: Move, outcome: Outcome) -> None:
+    def move_sent(self, move: Move, outcome: MoveResponse) -> None:
         """A move was sent, or shown in a dry run, with this outcome."""
 
-    def settled(self, entry: Entry, left: bool) -> None:
+    def move_ended(self, entry: InFlightMove, left: bool) -> None:
         """A move is no longer in flight: the pod has left, or stays."""
 
     def cycle_ended(self, cycle: LastCycle) -> None:
@@ -87,10 +87,10 @@ class RunObserver(Protocol):
 class IgnoreRun:
     """A `RunObserver` that ignores all events."""
 
-    def moved(self, move: Move, outcome: Outcome) -> None:
+    def move_sent(self, move: Move, outcome: MoveResponse) -> None:
         """Do nothing."""
 
-    def settled(self, entry: Entry, left: bool) -> None:
+    def move_ended(self, entry: InFlightMove, left: bool) -> None:
         """Do nothing."""
 
     def cycle_ended(self, cycle: LastCycle) -> None:
@@ -100,7 +100,7 @@ class IgnoreRun:
 IGNORE_RUN = IgnoreRun()
 
 
-def result_of(report: Report) -> Result:
+def result_of(report: CycleReport) -> Result:
     """The result of the cycle with this report."""
     if report.plan.skipped:
         return Result.SKIPPED

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from resettle.kube.watch.cache import Cache
 from resettle.runtime.leadership import Stop
 from resettle.runtime.runner import Runtime
-from resettle.utilization.sources.poller import Meters, measuring
+from resettle.utilization.sources.poller import UsagePoller, run_usage_poller
 
 STALE_SECONDS = 180.0
 """A cache older than this is not acted upon; a healthy watch gets an event about once a minute."""
@@ -21,22 +21,22 @@ SPARE_OBJECTS = 50_000
 @asynccontextmanager
 async def watch_cluster(
     cache: Cache, runtime: Runtime, *, repeated: bool
-) -> AsyncIterator[Meters | None]:
+) -> AsyncIterator[UsagePoller | None]:
     """Watch while the block lasts, which begins when everything is listed.
 
     Gives what measures usage, or None if a stop was requested before. `repeated` is whether usage
     will be asked for more than once.
     """
     async with (
-        measuring(runtime.clients.free, runtime.clock, again=repeated) as meters,
+        run_usage_poller(runtime.clients.free, runtime.clock, repeatedly=repeated) as poller,
         _watch(cache, runtime.stop, runtime.report_crash) as listed,
     ):
-        yield meters if listed else None
+        yield poller if listed else None
 
 
 def why_stale(cache: Cache) -> str:
     """Why the cache must not be acted upon; empty if it may."""
-    if not cache.older_than(STALE_SECONDS):
+    if not cache.is_older_than(STALE_SECONDS):
         return ""
     return f"what is known of the cluster is {cache.age():.0f} s old; the watch is broken"
 
@@ -56,7 +56,7 @@ async def _watch(
     watching = asyncio.create_task(cache.run())
     watching.add_done_callback(on_end)
     try:
-        if not await stop.finished_before_stop(cache.synced()):
+        if not await stop.finished_before_stop(cache.wait_for_sync()):
             yield False
             return
         # What has come to stay need not be looked through again and again for garbage.

@@ -1,4 +1,7 @@
-"""Who is moved again and again although nothing has changed."""
+"""Finds ping-pong: pods that are moved again and again although nothing has changed.
+
+An external event clears the history: moves after it have a new reason.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,24 @@ from msgspec import Struct
 from resettle.model.pod import Pod
 from resettle.simulate.scheduler import workload
 
-MEMORY = 10
+PING_PONG_CYCLES = 10
 """Cycles within which a second move of one pod is ping-pong."""
 
 
 class PingPong(Struct, frozen=True):
-    """A pod that was moved again before long, although nothing had changed."""
+    """A pod that was moved again within a few cycles without an external event in between."""
 
     workload: str
     pod: str
     plugins: tuple[str, str]
-    """Who moved it the first time, and who the second."""
+    """The plugins of the first and the second move."""
     nodes: tuple[str, ...]
-    """Where it has been, the last one where it is now."""
+    """The nodes it has been on, the current one last."""
     cycles: tuple[int, int]
 
 
-class Rally(Struct, frozen=True, kw_only=True):
-    """All the ping-pong of one workload."""
+class PingPongSummary(Struct, frozen=True, kw_only=True):
+    """The ping-pong of all pods of one workload."""
 
     workload: str
     times: int
@@ -47,62 +50,62 @@ class Rally(Struct, frozen=True, kw_only=True):
         return f"{self.workload} moves back and forth {where} by {by}, {times}"
 
 
-class _Trail(Struct):
-    """Where a pod has been."""
+class _Visits(Struct):
+    """The nodes that one pod has been on, and its last move."""
 
     nodes: list[str]
     moved_in: int
     plugin: str
 
 
-class Trails:
-    """Where pods have been since something last changed from outside."""
+class MoveHistory:
+    """The nodes that pods have been on since the last external event."""
 
     def __init__(self) -> None:
-        self._of: dict[str, _Trail] = {}
+        self._visits: dict[str, _Visits] = {}
 
-    def forget(self) -> None:
-        """Begins anew: what has moved so far had its reason."""
-        self._of.clear()
+    def clear(self) -> None:
+        """Forget all moves so far."""
+        self._visits.clear()
 
-    def moved(self, pod: Pod, node: str | None, plugin: str, cycle: int) -> PingPong | None:
-        """Notes a move, and says if it was one too many."""
+    def record_move(self, pod: Pod, node: str | None, plugin: str, cycle: int) -> PingPong | None:
+        """Record a move; return it as ping-pong if the pod moved a short time ago."""
         again = None
-        trail = self._of.get(pod.key)
-        if trail is None or cycle - trail.moved_in > MEMORY:
-            trail = self._of[pod.key] = _Trail([pod.node], cycle, plugin)
+        visits = self._visits.get(pod.key)
+        if visits is None or cycle - visits.moved_in > PING_PONG_CYCLES:
+            visits = self._visits[pod.key] = _Visits([pod.node], cycle, plugin)
         else:
             again = PingPong(
                 workload=workload(pod),
                 pod=pod.key,
-                plugins=(trail.plugin, plugin),
-                nodes=(*trail.nodes, *([node] if node else ())),
-                cycles=(trail.moved_in, cycle),
+                plugins=(visits.plugin, plugin),
+                nodes=(*visits.nodes, *([node] if node else ())),
+                cycles=(visits.moved_in, cycle),
             )
         if node:
-            trail.nodes.append(node)
-        trail.moved_in, trail.plugin = cycle, plugin
+            visits.nodes.append(node)
+        visits.moved_in, visits.plugin = cycle, plugin
         return again
 
-    def arrived(self, pod: Pod, node: str) -> None:
-        """Notes where a pod went that had waited after its move."""
-        if trail := self._of.get(pod.key):
-            trail.nodes.append(node)
+    def record_arrival(self, pod: Pod, node: str) -> None:
+        """Record the node of a pod that was pending after its move."""
+        if visits := self._visits.get(pod.key):
+            visits.nodes.append(node)
 
 
-def rallies(found: Iterable[PingPong]) -> tuple[Rally, ...]:
+def summarize_ping_pong(moves: Iterable[PingPong]) -> tuple[PingPongSummary, ...]:
     """Ping-pong by workload, the worst first."""
     by_workload: dict[str, list[PingPong]] = {}
-    for it in found:
-        by_workload.setdefault(it.workload, []).append(it)
-    told = [
-        Rally(
+    for move in moves:
+        by_workload.setdefault(move.workload, []).append(move)
+    summaries = [
+        PingPongSummary(
             workload=name,
             times=len(group),
-            pods=tuple(sorted({it.pod for it in group})),
-            plugins=tuple(sorted({plugin for it in group for plugin in it.plugins})),
-            nodes=tuple(sorted({node for it in group for node in it.nodes})),
+            pods=tuple(sorted({move.pod for move in group})),
+            plugins=tuple(sorted({plugin for move in group for plugin in move.plugins})),
+            nodes=tuple(sorted({node for move in group for node in move.nodes})),
         )
         for name, group in by_workload.items()
     ]
-    return tuple(sorted(told, key=lambda it: (-it.times, it.workload)))
+    return tuple(sorted(summaries, key=lambda summary: (-summary.times, summary.workload)))

@@ -1,8 +1,7 @@
-"""A simulation from beginning to end, and what it came to.
+"""Runs a whole simulation, and keeps its result: all cycles, and sentences that sum them up.
 
-How full each node is, in the few figures that a story of many cycles can keep.
-
-What is wrong with how pods lie: rules that are broken right now, whatever a policy says.
+A cluster has settled only after ten minutes without a move: pods younger than `minPodAge` may not
+move, so a shorter pause proves nothing.
 """
 
 from __future__ import annotations
@@ -15,64 +14,64 @@ from msgspec import Struct
 from resettle.framework.descheduler import Descheduler
 from resettle.model.changes import Changes
 from resettle.model.snapshot import Snapshot
-from resettle.simulate.events import Event, consequences, together
-from resettle.simulate.load_model import NONE_KNOWN, Wants
-from resettle.simulate.measures import Load, troubles
-from resettle.simulate.ping_pong import Rally, rallies
-from resettle.simulate.scheduler import Waits, why_they_wait, workload
-from resettle.simulate.simulation import Cycle, Landing, Simulation, Tainter
-from resettle.text import counted
-from resettle.times import span
+from resettle.simulate.events import Event, changes_from, merge_changes
+from resettle.simulate.load_model import NO_DEMAND, CpuDemand
+from resettle.simulate.measures import Load, violations
+from resettle.simulate.ping_pong import PingPongSummary, summarize_ping_pong
+from resettle.simulate.scheduler import WaitingPod, explain_waiting, workload
+from resettle.simulate.simulation import SimulatedCycle, SimulatedMove, Simulation, Tainter
+from resettle.text import format_count
+from resettle.times import format_interval
 
-REST = 2
-"""So many cycles in a row without a move, and the cluster has settled."""
-COMING_OF_AGE = timedelta(minutes=10)
-"""And at least so long: the default of `minPodAge`, before which what has moved may not move."""
+QUIET_CYCLES = 2
+"""Cycles in a row without a move after which the cluster has settled."""
+QUIET_TIME = timedelta(minutes=10)
+"""The least time without a move: the default of `minPodAge`."""
 
 
-class Chapter(Struct, frozen=True):
-    """A cycle, and what happened from outside before it."""
+class CycleWithEvents(Struct, frozen=True):
+    """A cycle, and the external events before it."""
 
-    cycle: Cycle
+    cycle: SimulatedCycle
     events: tuple[str, ...] = ()
 
 
-class Story(Struct, frozen=True, kw_only=True):
-    """All cycles of one policy."""
+class SimulationResult(Struct, frozen=True, kw_only=True):
+    """All cycles of one policy, with the state at the start and at the end."""
 
     policy: str
-    """What the policy is called."""
+    """The name of the policy."""
     taken_at: datetime
     interval: timedelta
     pods: int
     loads: Mapping[str, Load]
     """How full the nodes were at the start."""
-    troubles: Mapping[str, int]
-    """What was wrong at the start."""
-    chapters: tuple[Chapter, ...]
-    waits: tuple[Waits, ...]
+    violations: Mapping[str, int]
+    """The violations at the start."""
+    cycles_with_events: tuple[CycleWithEvents, ...]
+    waiting_pods: tuple[WaitingPod, ...]
     """Pods without a node at the end, and why."""
     stopped_early: bool = False
     tainting: bool = False
-    """Whether nodes were softly tainted while they were too full."""
+    """Whether nodes got soft taints while they were too full."""
 
     @property
-    def cycles(self) -> tuple[Cycle, ...]:
-        return tuple(chapter.cycle for chapter in self.chapters)
+    def cycles(self) -> tuple[SimulatedCycle, ...]:
+        return tuple(entry.cycle for entry in self.cycles_with_events)
 
     @property
-    def landings(self) -> Iterable[Landing]:
-        """What became of every move, in order."""
-        return (landing for cycle in self.cycles for landing in cycle.landings)
+    def all_moves(self) -> Iterable[SimulatedMove]:
+        """Every move, in order."""
+        return (move for cycle in self.cycles for move in cycle.moves)
 
     @property
-    def moves(self) -> int:
-        return sum(len(cycle.landings) for cycle in self.cycles)
+    def move_count(self) -> int:
+        return sum(len(cycle.moves) for cycle in self.cycles)
 
     @property
     def returned(self) -> int:
-        """Moves for nothing."""
-        return sum(landing.returned for landing in self.landings)
+        """How many evictions had no effect: the replacement is on the same node."""
+        return sum(move.returned for move in self.all_moves)
 
     @property
     def settled_after(self) -> int | None:
@@ -80,25 +79,25 @@ class Story(Struct, frozen=True, kw_only=True):
         return settled_after(self.cycles)
 
     @property
-    def ping_pong(self) -> tuple[Rally, ...]:
-        return rallies(it for cycle in self.cycles for it in cycle.ping_pong)
+    def ping_pong(self) -> tuple[PingPongSummary, ...]:
+        return summarize_ping_pong(move for cycle in self.cycles for move in cycle.ping_pong)
 
     @property
-    def restarts(self) -> dict[str, int]:
+    def evictions_by_workload(self) -> dict[str, int]:
         """How many pods of each workload were moved, the most first."""
         counts: dict[str, int] = {}
-        for landing in self.landings:
-            name = workload(landing.pod)
+        for move in self.all_moves:
+            name = workload(move.pod)
             counts[name] = counts.get(name, 0) + 1
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What failed on the way, each once."""
-        return tuple(dict.fromkeys(it for cycle in self.cycles for it in cycle.plan.errors))
+        """The errors of plugins, each once."""
+        return tuple(dict.fromkeys(error for cycle in self.cycles for error in cycle.plan.errors))
 
 
-def told(
+def run_simulation(
     policy: str,
     planner: Descheduler,
     snapshot: Snapshot,
@@ -107,88 +106,88 @@ def told(
     cycles: int,
     events: Sequence[Event] = (),
     until_settled: bool = False,
-    wants: Wants = NONE_KNOWN,
+    demand: CpuDemand = NO_DEMAND,
     tainter: Tainter | None = None,
-) -> Story:
-    """Runs so many cycles, or fewer if asked to stop once the cluster has settled."""
-    simulation = Simulation(planner, snapshot, interval, wants=wants, tainter=tainter)
+) -> SimulationResult:
+    """Run this many cycles, or fewer with `until_settled`, and return the result."""
+    simulation = Simulation(planner, snapshot, interval, demand=demand, tainter=tainter)
     start = simulation.loads
-    chapters: list[Chapter] = []
+    done: list[CycleWithEvents] = []
     last_event = max((event.cycle for event in events), default=0)
     for number in range(1, cycles + 1):
         due = [event for event in events if event.cycle == number]
-        disturbance = _disturbance(due, simulation.snapshot)
-        cycle = simulation.cycle(disturbance)
-        chapters.append(Chapter(cycle, tuple(event.says for event in due)))
-        still = settled_after([it.cycle for it in chapters]) is not None
+        external_changes = _external_changes(due, simulation.snapshot)
+        cycle = simulation.run_cycle(external_changes)
+        done.append(CycleWithEvents(cycle, tuple(event.says for event in due)))
+        still = settled_after([past.cycle for past in done]) is not None
         if until_settled and still and number >= last_event:
             break
-    return Story(
+    return SimulationResult(
         policy=policy,
         taken_at=snapshot.taken_at,
         interval=interval,
-        pods=len(snapshot.population),
+        pods=len(snapshot.pod_index),
         loads=start,
-        troubles=troubles(snapshot),
-        chapters=tuple(chapters),
-        waits=why_they_wait(simulation.snapshot),
-        stopped_early=len(chapters) < cycles,
+        violations=violations(snapshot),
+        cycles_with_events=tuple(done),
+        waiting_pods=explain_waiting(simulation.snapshot),
+        stopped_early=len(done) < cycles,
         tainting=tainter is not None,
     )
 
 
-def settled_after(cycles: Sequence[Cycle]) -> int | None:
+def settled_after(cycles: Sequence[SimulatedCycle]) -> int | None:
     """The last cycle in which something happened, once enough quiet ones have followed."""
-    last = next((i for i in reversed(range(len(cycles))) if not cycles[i].quiet), -1)
+    last = next((i for i in reversed(range(len(cycles))) if not cycles[i].is_quiet), -1)
     quiet = cycles[last + 1 :]
-    if len(quiet) < REST or quiet[-1].at - cycles[max(last, 0)].at < COMING_OF_AGE:
+    if len(quiet) < QUIET_CYCLES or quiet[-1].at - cycles[max(last, 0)].at < QUIET_TIME:
         return None
     return last + 1
 
 
-def _disturbance(due: Sequence[Event], snapshot: Snapshot) -> Changes | None:
-    """All that happens before one cycle, one event after the other."""
+def _external_changes(due: Sequence[Event], snapshot: Snapshot) -> Changes | None:
+    """The changes by all events before one cycle, one after the other."""
     changes: Changes | None = None
     for event in due:
-        more = consequences(event, snapshot)
+        more = changes_from(event, snapshot)
         snapshot = snapshot.next(more)
-        changes = together(changes, more) if changes else more
+        changes = merge_changes(changes, more) if changes else more
     return changes
 
 
-def settling(story: Story) -> str:
-    """When the cluster came to rest, or that it has not."""
-    after, cycles = story.settled_after, story.cycles
+def settled_sentence(result: SimulationResult) -> str:
+    """A sentence: after which cycle the cluster settled, or that it has not."""
+    after, cycles = result.settled_after, result.cycles
     if after == 0:
-        return f"settled from the start: nothing moved in {counted(len(cycles), 'cycle')}"
+        return f"settled from the start: nothing moved in {format_count(len(cycles), 'cycle')}"
     if after is not None:
         return f"settled after cycle {after}: nothing has moved since"
-    if cycles[-1].landings:
-        last = counted(len(cycles[-1].landings), "pod")
+    if cycles[-1].moves:
+        last = format_count(len(cycles[-1].moves), "pod")
         return f"not settled: {last} moved in cycle {cycles[-1].number}, the last"
     return "nothing moved in the last cycle, which is too early to call it settled"
 
 
-def opening(story: Story) -> str:
-    """What is simulated."""
-    there = f"{counted(story.pods, 'pod')} on {counted(len(story.loads), 'node')}"
-    start = story.taken_at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return f"{there}, a cycle every {span(story.interval)} from {start}."
+def opening_sentence(result: SimulationResult) -> str:
+    """A sentence: the size of the cluster and the interval."""
+    there = f"{format_count(result.pods, 'pod')} on {format_count(len(result.loads), 'node')}"
+    start = result.taken_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"{there}, a cycle every {format_interval(result.interval)} from {start}."
 
 
-def fullest(story: Story) -> str:
+def busiest_node_change(result: SimulationResult) -> str:
     """`32% → 17%`: what the query says of the fullest node, at the start and at the end."""
     first, last = (
         [load.measured for load in loads.values() if load.measured is not None]
-        for loads in (story.loads, story.cycles[-1].after)
+        for loads in (result.loads, result.cycles[-1].after)
     )
     return f"{max(first):.0f}% → {max(last):.0f}%" if first and last else ""
 
 
-def became(landing: Landing) -> str:
-    """In one word what came of a move."""
-    if landing.returned:
+def move_result(move: SimulatedMove) -> str:
+    """The result of a move in one word."""
+    if move.returned:
         return "returned"
-    if landing.node is None:
+    if move.node is None:
         return "waits"
-    return "moved" if landing.node else "gone"
+    return "moved" if move.node else "gone"

@@ -1,9 +1,7 @@
-"""What becomes of a pod that is gone: whose it was, and whether somebody makes another.
+"""A stand-in for kube-scheduler and controllers: which pods are replaced, and where they go.
 
-A stand-in for kube-scheduler: where replacements and waiting pods go.
-
-It filters as the planner does and chooses by the same forecast, but knows nothing of what a plugin
-had hoped for: a pod may well come back to the node it left.
+It filters and scores as the planner's projection does, but does not know what a plugin expected: a
+replacement may return to the node that its pod was evicted from.
 """
 
 from __future__ import annotations
@@ -15,27 +13,27 @@ from msgspec import Struct, structs
 
 from resettle.model.pod import Pod, State
 from resettle.model.snapshot import Snapshot
-from resettle.placement.projection import Outlook
+from resettle.placement.projection import Projection
 
 DAEMON_SET = ("DaemonSet",)
 
 
-def replaced(pod: Pod) -> bool:
-    """Whether a controller makes another once this one is gone.
+def is_replaced(pod: Pod) -> bool:
+    """Whether a controller creates another pod when this one is deleted.
 
-    A bare pod has nobody to do so, a finished one has been counted already, and the kubelet's own
-    pods live and die with their node.
+    A bare pod has no controller, a finished one has been counted already, and static pods belong to
+    the kubelet of their node.
     """
     template = pod.template
     return bool(template.owners) and not (pod.finished or template.mirror or template.static)
 
 
-def tied_to_node(pod: Pod) -> bool:
-    """Whether its replacement belongs to the same node, be it full or empty."""
+def is_tied_to_node(pod: Pod) -> bool:
+    """Whether its replacement belongs to the same node, however full that is."""
     return pod.template.owned_by(DAEMON_SET)
 
 
-def reborn(pod: Pod, node: str | None, at: datetime, cycle: int) -> Pod:
+def replacement_of(pod: Pod, node: str | None, at: datetime, cycle: int) -> Pod:
     """The replacement of a pod, running on a node, or waiting for one."""
     return structs.replace(
         pod,
@@ -51,55 +49,59 @@ def reborn(pod: Pod, node: str | None, at: datetime, cycle: int) -> Pod:
 
 
 def workload(pod: Pod) -> str:
-    """Whose pod it is, as people would say."""
+    """The workload of the pod, as people would write it."""
     owner = next(iter(pod.owners), None)
     return f"{owner.kind} {pod.namespace}/{owner.name}" if owner else f"pod {pod.key}"
 
 
-class Placed(Struct, frozen=True):
-    """A pod, and the node it goes to; None while no node takes it."""
+class Placement(Struct, frozen=True):
+    """A pod and its node; None if no node is feasible."""
 
     pod: Pod
     node: str | None
 
 
-class Waits(Struct, frozen=True):
-    """A pod without a node, and what rules the nodes out."""
+class WaitingPod(Struct, frozen=True):
+    """A pending pod, and why no node is feasible."""
 
     pod: Pod
     why: str
 
 
-def placed(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Placed]:
-    """Where each of these pods goes, one after the other; bound ones are taken to have left."""
-    outlook = Outlook(snapshot)
-    found = []
+def place_pods(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Placement]:
+    """Place these pods one after the other; bound ones count as evicted from their node."""
+    projection = Projection(snapshot)
+    placements = []
     for pod in pods:
-        takers = outlook.takers(pod)
-        if tied_to_node(pod) and pod.node:
-            takers &= snapshot.fleet.only(pod.node)
-        node = outlook.likeliest(pod, takers) if takers else None
-        # A pod that finds no node holds none, wherever it was before.
-        outlook.move(pod, node or "")
-        found.append(Placed(pod, node))
-    return found
+        feasible = projection.feasible_nodes(pod)
+        if is_tied_to_node(pod) and pod.node:
+            feasible &= snapshot.node_index.only(pod.node)
+        node = projection.highest_scored_node(pod, feasible) if feasible else None
+        # A pod without a feasible node takes no capacity, wherever it was before.
+        projection.move(pod, node or "")
+        placements.append(Placement(pod, node))
+    return placements
 
 
-def waiting_in(snapshot: Snapshot) -> list[Pod]:
-    """Pods that the scheduler has yet to place: the most important first, then the oldest."""
-    unbound = snapshot.population.on("")
+def pods_to_schedule(snapshot: Snapshot) -> list[Pod]:
+    """Pending pods in the order of the scheduler: highest priority first, then the oldest."""
+    unbound = snapshot.pod_index.on("")
     waiting = [pod for pod in unbound if not pod.finished and not pod.terminating]
     return sorted(waiting, key=lambda pod: (-(pod.spec.priority or 0), pod.seniority()))
 
 
-def why_they_wait(snapshot: Snapshot) -> tuple[Waits, ...]:
-    """Each pod that waits for a node, with the nodes counted by what rules them out."""
-    waiting = waiting_in(snapshot)
+def explain_waiting(snapshot: Snapshot) -> tuple[WaitingPod, ...]:
+    """Each pending pod, with the number of nodes by why they are not feasible."""
+    waiting = pods_to_schedule(snapshot)
     if not waiting:
         return ()
-    outlook, everyone = Outlook(snapshot), snapshot.fleet.everyone
+    projection, all_nodes = Projection(snapshot), snapshot.node_index.all_nodes
     return tuple(
-        Waits(pod, ", ".join(f"{it.nodes.bit_count()} {it.says}" for it in found) or "no node")
+        WaitingPod(
+            pod,
+            ", ".join(f"{rejection.nodes.bit_count()} {rejection.says}" for rejection in rejections)
+            or "no node",
+        )
         for pod in waiting
-        for found in [outlook.ruled_out(pod, everyone)]
+        for rejections in [projection.ruled_out(pod, all_nodes)]
     )

@@ -1,17 +1,13 @@
-"""Disruption budgets from cycle to cycle: what they allow follows how many of their pods run.
-
-The disruption controller would write the new status. Here the difference is reckoned: a covered pod
-that finds no node is one healthy pod less, one that comes in at last is one more.
-
-Cycles of one policy over one cluster, with a stand-in for everything else.
+"""Simulates cycles of one policy on one cluster, with a stand-in for scheduler and controllers.
 
     snapshot ──► soft taints ──► plan ──► moves ──► scheduler ──► the next snapshot, later
         ▲                                                              │
-        └──────────────── outside changes of a scenario ◄──────────────┘
+        └─────────────── external events of a scenario ◄───────────────┘
 
-A replacement carries on the name of the pod it replaces, so that a pod can be followed from node to
-node. One that moves again within ten cycles, with no change from outside in between, plays
-ping-pong, and its workload is named for it.
+A replacement keeps the name of the pod it replaces, so that a pod can be followed from node to
+node. A pod that moves again within ten cycles, with no external event in between, is reported as
+ping-pong. The status of disruption budgets follows the pods, as the disruption controller would
+write it: a covered pod without a node is one healthy pod less.
 """
 
 from __future__ import annotations
@@ -30,28 +26,39 @@ from resettle.model.constraints import Taint
 from resettle.model.objects import Budget, Node
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
-from resettle.simulate.load_model import NONE_KNOWN, Use, Wants
-from resettle.simulate.measures import Load, loads, troubles
-from resettle.simulate.ping_pong import PingPong, Trails
-from resettle.simulate.scheduler import Placed, placed, reborn, replaced, tied_to_node, waiting_in
+from resettle.simulate.load_model import NO_DEMAND, CpuDemand, UsageModel
+from resettle.simulate.measures import Load, node_loads, violations
+from resettle.simulate.ping_pong import MoveHistory, PingPong
+from resettle.simulate.scheduler import (
+    Placement,
+    is_replaced,
+    is_tied_to_node,
+    place_pods,
+    pods_to_schedule,
+    replacement_of,
+)
 
 
-def reckoned(snapshot: Snapshot, departed: Iterable[Pod], arrived: Iterable[Pod]) -> Change[Budget]:
-    """The budgets whose count of healthy pods differs once these pods have gone and come."""
+def budget_changes(
+    snapshot: Snapshot, departed: Iterable[Pod], arrived: Iterable[Pod]
+) -> Change[Budget]:
+    """The budgets whose number of healthy pods changes with these pods."""
     gained: dict[str, int] = {}
     for pods, each in ((departed, -1), (arrived, 1)):
         for pod in pods:
             if pod.state.ready and not pod.terminating:
                 for budget in snapshot.budgets_of(pod):
                     gained[budget.key] = gained.get(budget.key, 0) + each
-    changed = tuple(_with(snapshot.budgets[key], more) for key, more in gained.items() if more)
+    changed = tuple(
+        _with_healthy(snapshot.budgets[key], more) for key, more in gained.items() if more
+    )
     return Change(changed) if changed else NOTHING
 
 
-def _with(budget: Budget, more: int) -> Budget:
+def _with_healthy(budget: Budget, more: int) -> Budget:
     """The budget with so many more healthy pods, or fewer."""
     healthy = max(budget.current_healthy + more, 0)
-    # A budget that tells what it desires tells by how much it falls short as well.
+    # With desiredHealthy known, a budget that falls short is modelled exactly.
     allowed = (
         healthy - budget.desired_healthy
         if budget.desired_healthy
@@ -61,17 +68,17 @@ def _with(budget: Budget, more: int) -> Budget:
 
 
 class Tainter(Protocol):
-    """Whoever marks nodes that are too full, before each cycle."""
+    """Taints nodes that are too full, before each cycle."""
 
-    def written(self, snapshot: Snapshot) -> Iterable[Node]:
-        """The nodes that it would write, as they would be then."""
+    def tainted_nodes(self, snapshot: Snapshot) -> Iterable[Node]:
+        """The nodes that it would write, with their new taints."""
 
-    def marks(self, node: Node) -> tuple[Taint, ...]:
-        """The taints of a node that are its own."""
+    def own_taints(self, node: Node) -> tuple[Taint, ...]:
+        """The taints of a node that this tainter manages."""
 
 
-class Landing(Struct, frozen=True):
-    """What became of one move."""
+class SimulatedMove(Struct, frozen=True):
+    """A move and where its replacement went."""
 
     pod: Pod
     plugin: str
@@ -82,39 +89,39 @@ class Landing(Struct, frozen=True):
 
     @property
     def returned(self) -> bool:
-        """Whether it is back where it was: a move for nothing."""
+        """Whether the replacement is on the same node: an eviction without effect."""
         return self.node == self.pod.node
 
 
-class Cycle(Struct, frozen=True, kw_only=True):
-    """One cycle: what was planned, what became of it, and how things are now."""
+class SimulatedCycle(Struct, frozen=True, kw_only=True):
+    """One cycle: the plan, where the pods went, and the state after it."""
 
     number: int
     at: datetime
     plan: Plan
-    landings: tuple[Landing, ...]
-    came_in: tuple[Placed, ...]
-    """Pods that had waited, and have a node now."""
+    moves: tuple[SimulatedMove, ...]
+    newly_scheduled: tuple[Placement, ...]
+    """Pods that were pending and have a node now."""
     waiting: int
-    """Pods that still have none."""
+    """How many pods are still pending."""
     before: Mapping[str, Load]
     after: Mapping[str, Load]
     """How full the nodes were before anything happened, and how full they are now."""
-    troubles: Mapping[str, int]
+    violations: Mapping[str, int]
     ping_pong: tuple[PingPong, ...]
-    disturbed: bool
-    """Whether something was changed from outside before this cycle."""
+    externally_changed: bool
+    """Whether there was an external event before this cycle."""
     tainted: Mapping[str, tuple[Taint, ...]] = {}
     """The nodes that were softly tainted in it, and with what."""
 
     @property
-    def quiet(self) -> bool:
-        """Whether nothing moved and nothing came from outside."""
-        return not self.plan.moves and not self.disturbed and not self.came_in
+    def is_quiet(self) -> bool:
+        """Whether nothing moved and there was no external event."""
+        return not self.plan.moves and not self.externally_changed and not self.newly_scheduled
 
 
 class Simulation:
-    """A cluster under one policy; each call of `cycle` is one interval."""
+    """A cluster under one policy; each call of `run_cycle` is one interval."""
 
     def __init__(
         self,
@@ -122,138 +129,151 @@ class Simulation:
         snapshot: Snapshot,
         interval: timedelta,
         *,
-        wants: Wants = NONE_KNOWN,
+        demand: CpuDemand = NO_DEMAND,
         tainter: Tainter | None = None,
     ) -> None:
         self._planner = planner
         self._interval = interval
         self._tainter = tainter
-        self._trails = Trails()
+        self._history = MoveHistory()
         self._number = 0
-        self._use = Use(snapshot, wants)
-        told = {it: wants.told(it, snapshot, snapshot.taken_at) for it in wants.queries}
-        self.snapshot = snapshot.measured({**snapshot.usage, **told})
+        self._usage_model = UsageModel(snapshot, demand)
+        at = snapshot.taken_at
+        answers = {query: demand.readings_for(query, snapshot, at) for query in demand.queries}
+        self.snapshot = snapshot.with_usage({**snapshot.usage, **answers})
 
-    def cycle(self, disturbance: Changes | None = None) -> Cycle:
-        """Runs one cycle, after whatever changes from outside."""
+    def run_cycle(self, external_changes: Changes | None = None) -> SimulatedCycle:
+        """Run one cycle, after these external changes."""
         self._number += 1
         before = self.loads
-        came_in: tuple[Placed, ...] = ()
-        if disturbance is not None:
-            self._trails.forget()
-            self.snapshot = self.snapshot.next(disturbance)
-            came_in = self._schedule_waiting(frozenset())
-        self._taint()
+        newly_scheduled: tuple[Placement, ...] = ()
+        if external_changes is not None:
+            self._history.clear()
+            self.snapshot = self.snapshot.next(external_changes)
+            newly_scheduled = self._schedule_waiting(frozenset())
+        self._apply_taints()
         snapshot = self.snapshot
         plan = self._planner.draw_plan(snapshot)
-        landings = self._carry_out(plan)
-        self._let_go()
-        came_in += self._schedule_waiting({landing.pod.key for landing in landings})
+        moves = self._execute(plan)
+        self._finish_terminating()
+        newly_scheduled += self._schedule_waiting({move.pod.key for move in moves})
         later = snapshot.taken_at + self._interval
         self.snapshot = replace(
             self.snapshot,
             taken_at=later,
             history=plan.history,
             moving=frozenset(),
-            usage=self._use.measured(self.snapshot, later),
+            usage=self._usage_model.measurements(self.snapshot, later),
         )
-        return Cycle(
+        return SimulatedCycle(
             number=self._number,
             at=snapshot.taken_at,
             plan=plan,
-            landings=landings,
-            came_in=came_in,
-            waiting=len(waiting_in(self.snapshot)),
+            moves=moves,
+            newly_scheduled=newly_scheduled,
+            waiting=len(pods_to_schedule(self.snapshot)),
             before=before,
             after=self.loads,
-            troubles=troubles(self.snapshot),
-            ping_pong=self._followed(landings, came_in),
-            disturbed=disturbance is not None,
-            tainted=self._tainted(),
+            violations=violations(self.snapshot),
+            ping_pong=self._record_moves(moves, newly_scheduled),
+            externally_changed=external_changes is not None,
+            tainted=self._own_taints(),
         )
 
     @property
     def loads(self) -> Mapping[str, Load]:
         """How full the nodes are now."""
-        return loads(self.snapshot, self._planner.measures)
+        return node_loads(self.snapshot, self._planner.measures)
 
-    def _taint(self) -> None:
-        """Lets the tainter mark what is too full by now."""
+    def _apply_taints(self) -> None:
+        """Let the tainter taint the nodes that are too full now."""
         if self._tainter is None:
             return
-        if written := tuple(self._tainter.written(self.snapshot)):
+        if written := tuple(self._tainter.tainted_nodes(self.snapshot)):
             changes = Changes(at=self.snapshot.taken_at, nodes=Change(written))
             self.snapshot = self.snapshot.next(changes)
 
-    def _tainted(self) -> dict[str, tuple[Taint, ...]]:
-        """The nodes that are marked, and with what."""
+    def _own_taints(self) -> dict[str, tuple[Taint, ...]]:
+        """The taints of the tainter, by node."""
         if self._tainter is None:
             return {}
-        marked = {node.name: self._tainter.marks(node) for node in self.snapshot.fleet}
+        marked = {node.name: self._tainter.own_taints(node) for node in self.snapshot.node_index}
         return {name: taints for name, taints in marked.items() if taints}
 
-    def _carry_out(self, plan: Plan) -> tuple[Landing, ...]:
-        """Evicts what the plan says, and puts the replacements where the scheduler would."""
+    def _execute(self, plan: Plan) -> tuple[SimulatedMove, ...]:
+        """Evict the pods of the plan, and place their replacements as the scheduler would."""
         evicted = [move.pod for move in plan.moves]
-        places = {it.pod: it.node for it in placed(self.snapshot, filter(replaced, evicted))}
+        placements = place_pods(self.snapshot, filter(is_replaced, evicted))
+        places = {placement.pod: placement.node for placement in placements}
         at = self.snapshot.taken_at
-        # A DaemonSet makes no pod for a node that does not take one.
-        homeless = {pod for pod, node in places.items() if tied_to_node(pod) and node is None}
-        made = [reborn(pod, places[pod], at, self._number) for pod in places if pod not in homeless]
+        # A DaemonSet creates no pod for a node that the pod does not fit.
+        without_node = {
+            pod for pod, node in places.items() if is_tied_to_node(pod) and node is None
+        }
+        made = [
+            replacement_of(pod, places[pod], at, self._number)
+            for pod in places
+            if pod not in without_node
+        ]
         self._change(evicted, made)
         return tuple(
-            Landing(
+            SimulatedMove(
                 move.pod,
                 move.plugin,
                 move.profile,
                 move.reason,
-                "" if move.pod in homeless else places.get(move.pod, ""),
+                "" if move.pod in without_node else places.get(move.pod, ""),
             )
             for move in plan.moves
         )
 
-    def _let_go(self) -> None:
-        """Lets pods end that were terminating; only a StatefulSet had waited for that."""
-        everyone = self.snapshot.population.templates.values()
-        ended = [pod for pods in everyone for pod in pods if pod.terminating]
+    def _finish_terminating(self) -> None:
+        """Delete terminating pods; only a StatefulSet waits for that before it replaces them."""
+        by_template = self.snapshot.pod_index.templates.values()
+        ended = [pod for pods in by_template for pod in pods if pod.terminating]
         at = self.snapshot.taken_at
         made = [
-            reborn(pod, None, at, self._number)
+            replacement_of(pod, None, at, self._number)
             for pod in ended
-            if replaced(pod) and pod.template.owned_by(("StatefulSet",))
+            if is_replaced(pod) and pod.template.owned_by(("StatefulSet",))
         ]
         self._change(ended, made)
 
-    def _schedule_waiting(self, just_evicted: set[str] | frozenset[str]) -> tuple[Placed, ...]:
-        """Gives nodes to pods that had none before this cycle, as far as there are any."""
-        waiting = [pod for pod in waiting_in(self.snapshot) if pod.key not in just_evicted]
-        found = [it for it in placed(self.snapshot, waiting) if it.node is not None]
+    def _schedule_waiting(self, just_evicted: set[str] | frozenset[str]) -> tuple[Placement, ...]:
+        """Schedule pods that were pending before this cycle, as far as they fit."""
+        waiting = [pod for pod in pods_to_schedule(self.snapshot) if pod.key not in just_evicted]
+        placements = place_pods(self.snapshot, waiting)
+        bound = [placement for placement in placements if placement.node is not None]
         at = self.snapshot.taken_at
         self._change(
-            [it.pod for it in found], [reborn(it.pod, it.node, at, self._number) for it in found]
+            [placement.pod for placement in bound],
+            [
+                replacement_of(placement.pod, placement.node, at, self._number)
+                for placement in bound
+            ],
         )
-        return tuple(found)
+        return tuple(bound)
 
     def _change(self, departed: list[Pod], arrived: list[Pod]) -> None:
-        """Some pods are gone and others have come, and budgets know of it."""
+        """Delete and add these pods, and update the status of budgets."""
         if not departed and not arrived:
             return
         self.snapshot = self.snapshot.next(
             Changes(
                 at=self.snapshot.taken_at,
                 pods=Change(tuple(arrived), frozenset(pod.key for pod in departed)),
-                budgets=reckoned(self.snapshot, departed, arrived),
+                budgets=budget_changes(self.snapshot, departed, arrived),
             )
         )
 
-    def _followed(
-        self, landings: Iterable[Landing], came_in: Iterable[Placed]
+    def _record_moves(
+        self, moves: Iterable[SimulatedMove], newly_scheduled: Iterable[Placement]
     ) -> tuple[PingPong, ...]:
-        for it in came_in:
-            self._trails.arrived(it.pod, it.node or "")
-        moved = (
-            self._trails.moved(it.pod, it.node, it.plugin, self._number)
-            for it in landings
-            if it.node != ""
+        for placement in newly_scheduled:
+            self._history.record_arrival(placement.pod, placement.node or "")
+        repeats = (
+            self._history.record_move(move.pod, move.node, move.plugin, self._number)
+            for move in moves
+            if move.node != ""
         )
-        return tuple(it for it in moved if it is not None)
+        return tuple(repeat for repeat in repeats if repeat is not None)

@@ -1,8 +1,8 @@
 """The HTTPS endpoint of a component, put together from settings: metrics and health.
 
     endpoint = Endpoint(settings, access, clock, log, build_soft_tainter_metrics)
-    tainter = Tainter(…, onlooker=endpoint.metrics or NOBODY_LOOKS)
-    async with endpoint.open(tainter.status): …
+    runner = soft_taint_runner(…, observer=endpoint.metrics or IGNORE_ROUNDS)
+    async with endpoint.open(runner.status): …
 
 A component does not know the endpoint: the endpoint asks the component for its status. aiohttp and
 prometheus_client are imported only where something is served.
@@ -22,8 +22,8 @@ from resettle.https import ServingCertificate, Tls
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.log import Log
-from resettle.rbac.permissions import VOUCHING
-from resettle.rbac.reviews import ensure
+from resettle.rbac.permissions import METRICS_AUTHORIZATION
+from resettle.rbac.reviews import require_permissions
 from resettle.runtime.status import Status
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Endpoint(Generic[Metrics]):
             return None
         from resettle.https.authorization import ApiServerAuthorizer
 
-        await ensure(client, VOUCHING)
+        await require_permissions(client, METRICS_AUTHORIZATION)
         return ApiServerAuthorizer(client, self._clock, self._log)
 
     def _server(

@@ -33,7 +33,7 @@ from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
 from resettle import __version__
 from resettle.errors import InputError
-from resettle.framework.mover import Ending, Mover, Options, Outcome
+from resettle.framework.mover import Mover, MoveResponse, MoveResult, Options
 from resettle.framework.plan import Move, Turn
 from resettle.log import Log
 
@@ -43,8 +43,8 @@ SEND_SECONDS = 3
 """How long one batch may take."""
 LAST_SECONDS = 10
 """How long a stop waits for the last spans; a collector that is away is given up sooner."""
-_DONE = (Ending.EVICTED, Ending.BACKGROUND)
-_FAULTS = (Ending.UNKNOWN, Ending.ERROR)
+_DONE = (MoveResult.EVICTED, MoveResult.BACKGROUND)
+_FAULTS = (MoveResult.UNKNOWN, MoveResult.ERROR)
 
 
 class TracingSettings(Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ def send_traces(tracing: TracingSettings, log: Log) -> Iterator[TracedSpans]:
         export_timeout_millis=SEND_SECONDS * 1000,
     )
     provider.add_span_processor(processor)
-    with _logged(log):
+    with _log_warnings_of_exporter(log):
         try:
             yield TracedSpans(provider.get_tracer("resettle", __version__))
         finally:
@@ -111,7 +111,7 @@ def send_traces(tracing: TracingSettings, log: Log) -> Iterator[TracedSpans]:
 
 
 @contextmanager
-def _logged(log: Log) -> Iterator[None]:
+def _log_warnings_of_exporter(log: Log) -> Iterator[None]:
     """Send the log of OpenTelemetry to our log while the block lasts."""
     logger = logging.getLogger("opentelemetry")
     handler = _Handler(log)
@@ -134,7 +134,7 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log the record."""
-        self._log.only_when_new("traces").warning("traces are lost", reason=record.getMessage())
+        self._log.only_when_new("traces").warning("traces dropped", reason=record.getMessage())
 
 
 class TracedSpans:
@@ -157,7 +157,7 @@ class TracedSpans:
             finally:
                 planning.close()
 
-    def around(self, mover: Mover) -> Mover:
+    def wrap_mover(self, mover: Mover) -> Mover:
         """The mover, with a span around each move."""
         return TracedMover(mover, self._tracer)
 
@@ -188,7 +188,7 @@ class TracedPlanning:
         """Ends the span of the last point; asked on the thread that drew."""
         self._group.close()
 
-    def drawn(self, moves: int, errors: Sequence[str]) -> None:
+    def record_result(self, moves: int, errors: Sequence[str]) -> None:
         """Note the result of the plan."""
         self._span.set_attribute("moves", moves)
         for error in errors:
@@ -204,7 +204,7 @@ class TracedMover:
         self._mover = mover
         self._tracer = tracer
 
-    async def move(self, move: Move, options: Options) -> Outcome:
+    async def move(self, move: Move, options: Options) -> MoveResponse:
         """Move the pod, in a span; returns the outcome."""
         pod = move.pod
         facts = {
@@ -219,10 +219,10 @@ class TracedMover:
         with self._tracer.start_as_current_span("EvictPod", attributes=facts) as span:
             outcome = await self._mover.move(move, options)
             # A third-party mover may return anything; the executor checks it.
-            ending = getattr(outcome, "ending", None)
+            ending = getattr(outcome, "result", None)
             span.set_attribute("ending", str(ending))
             if ending not in _DONE:
-                reason = str(getattr(outcome, "says", outcome))
+                reason = str(getattr(outcome, "message", outcome))
                 span.add_event("Eviction Failed", {"node": pod.node, "err": reason})
             if ending in _FAULTS:
                 span.set_status(Status(StatusCode.ERROR))

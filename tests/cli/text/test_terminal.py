@@ -28,8 +28,8 @@ def test_a_long_name_loses_its_middle(text: str, room: int, shown: str) -> None:
     ("length", "shown"),
     [
         pytest.param(timedelta(minutes=5), "5m", id="minutes"),
-        pytest.param(timedelta(hours=1, minutes=30), "1h30m", id="hours and minutes"),
-        pytest.param(timedelta(seconds=90), "1m30s", id="seconds"),
+        pytest.param(timedelta(hours=1, minutes=30), "1h 30m", id="hours and minutes"),
+        pytest.param(timedelta(seconds=90), "1m 30s", id="seconds"),
         pytest.param(timedelta(days=2), "48h", id="days count as hours"),
         pytest.param(timedelta(), "0s", id="nothing"),
     ],

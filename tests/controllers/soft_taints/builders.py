@@ -14,9 +14,9 @@ from resettle.model.selectors import EVERYTHING, Selector
 from resettle.model.semantics import IMPROVED
 from resettle.model.snapshot import Snapshot
 from resettle.policy.document import PREFIXES, SoftTaints
-from resettle.utilization.bands import Bands, banded
-from resettle.utilization.bands import Scale as Lines
-from resettle.utilization.usage import Doubt, Requests
+from resettle.utilization.bands import BandLimits as Lines
+from resettle.utilization.bands import Bands, sort_into_bands
+from resettle.utilization.usage import RequestedUsage, UsageProblem
 
 METRIC = "MetricResource"
 KUBERNETES, OPENSHIFT = PREFIXES["Levels"], PREFIXES["OpenShift"]
@@ -56,19 +56,19 @@ def view_of(nodes: Iterable[Node], selector: Selector = EVERYTHING) -> View:
 def bands_of(used: Mapping[Node, float | None], lines: Lines) -> Bands:
     """The bands of nodes with this use; None for one that nobody has measured."""
     measured = {it: {METRIC: share} for it, share in used.items() if share is not None}
-    return banded(used, measured, lines)
+    return sort_into_bands(used, measured, lines)
 
 
-class Figures(Requests):
+class Figures(RequestedUsage):
     """Figures that are known for all nodes but those which nobody has measured."""
 
     def __init__(self, used: Mapping[Node, float | None]) -> None:
         super().__init__(view_of(used))
         self._used = used
 
-    def doubt(self, node: Node) -> Doubt | None:
+    def doubt(self, node: Node) -> UsageProblem | None:
         if self._used[node] is None:
-            return Doubt("usage-stale", "has a figure that is an hour old")
+            return UsageProblem("usage-stale", "has a figure that is an hour old")
         return None
 
 

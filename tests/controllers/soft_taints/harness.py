@@ -21,7 +21,7 @@ from resettle.framework import default_registry
 from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.log import Log
 from resettle.runtime import ComponentRunner
-from resettle.testing import HandClock, PocketServer, node, pod
+from resettle.testing import ApiServer, ManualClock, node, pod
 
 Object = dict[str, Any]
 INTERVAL = 20.0
@@ -61,7 +61,7 @@ def full(name: str, percent: int, *taints: Object, **more: Any) -> list[Object]:
 class Stage:
     """A tainter at work, and everything a test looks at."""
 
-    def __init__(self, server: PocketServer, clock: HandClock, file: Path) -> None:
+    def __init__(self, server: ApiServer, clock: ManualClock, file: Path) -> None:
         self.server, self.clock, self.file = server, clock, file
         self.log: list[str] = []
         self.tainter: ComponentRunner
@@ -95,7 +95,7 @@ class Stage:
     @property
     def patched(self) -> list[str]:
         """The nodes that were written, in order."""
-        return [it.path.rpartition("/")[2] for it in self.server.asked if it.verb == "patch"]
+        return [it.path.rpartition("/")[2] for it in self.server.requests if it.verb == "patch"]
 
     def told(self, event: str) -> list[str]:
         """The lines of the log that speak of an event."""
@@ -109,7 +109,7 @@ class Stage:
     async def next_round(self, after: float = INTERVAL) -> None:
         """Winds the clock to the next round, and returns when that is over."""
         before = len(self.ends)
-        self.clock.wind(timedelta(seconds=after))
+        self.clock.advance(timedelta(seconds=after))
         await self.rounds(before + 1)
 
     async def comes_to(self, so: Callable[[], bool]) -> None:
@@ -137,14 +137,14 @@ async def tainting(
     *,
     interval: float = INTERVAL,
     with_policy: bool = True,
-    server: PocketServer | None = None,
+    server: ApiServer | None = None,
     observer: RoundObserver = IGNORE_ROUNDS,
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     """A tainter over a cluster of these objects, until the block ends."""
-    clock = HandClock()
+    clock = ManualClock()
     with (
-        server or PocketServer(objects, clock=clock) as pocket,
+        server or ApiServer(objects, clock=clock) as pocket,
         TemporaryDirectory() as name,
     ):
         folder = Path(name)

@@ -23,7 +23,7 @@ from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.model.constraints import Taint
 from resettle.runtime.leadership import InterruptibleClock, Stop
-from resettle.testing import Ban, Fault, PocketServer
+from resettle.testing import ApiServer, DeniedPermission, Fault
 from resettle.testing import node as built
 from tests.controllers.soft_taints.builders import FIRST, SECOND, scheme
 
@@ -51,7 +51,7 @@ class Scene:
     """Patches sent to a pocket server, and what it holds afterwards."""
 
     def __init__(self, *nodes: dict[str, Any], **server: Any) -> None:
-        self.server = PocketServer(nodes, **server)
+        self.server = ApiServer(nodes, **server)
 
     def play(
         self, *patches: TaintPatch, may_act: Callable[[], None] = allowed
@@ -74,7 +74,7 @@ class Scene:
 
     @property
     def patched(self) -> list[str]:
-        return [it.path for it in self.server.asked if it.verb == "patch"]
+        return [it.path for it in self.server.requests if it.verb == "patch"]
 
 
 def test_all_of_a_node_s_taints_are_written_with_one_patch() -> None:
@@ -205,7 +205,7 @@ def test_one_node_that_is_refused_stops_no_other_and_is_named() -> None:
 
 
 def test_a_right_that_is_missing_is_told_with_its_rule() -> None:
-    scene = Scene(a_node("n"), bans=[Ban(verb="patch", resource="nodes")])
+    scene = Scene(a_node("n"), bans=[DeniedPermission(verb="patch", resource="nodes")])
 
     (outcome,) = scene.outcomes(patch("n", FIRST))
 

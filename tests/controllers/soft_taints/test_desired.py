@@ -8,7 +8,7 @@ from resettle.controllers.soft_taints.desired import no_taints
 from resettle.model.constraints import Taint
 from resettle.model.objects import Node
 from resettle.model.selectors import parse_selector
-from resettle.utilization.bands import Scale as Lines
+from resettle.utilization.bands import BandLimits as Lines
 from tests.controllers.soft_taints.builders import (
     APPROPRIATE,
     FIRST,

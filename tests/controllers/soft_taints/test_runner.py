@@ -13,7 +13,7 @@ from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.errors import Forbidden, PolicyError
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.telemetry.routes import ALIVE, READY, run_checks
-from resettle.testing import Ban, Fault, PocketServer
+from resettle.testing import ApiServer, DeniedPermission, Fault
 from tests.controllers.soft_taints.harness import INTERVAL, KEY, MARK, SOFT, full, policy, tainting
 
 GPU = {"key": "gpu", "effect": "NoSchedule"}
@@ -209,7 +209,7 @@ def test_one_node_that_is_refused_stops_no_other_and_is_tried_again_soon() -> No
     async def story() -> None:
         worlds = [*full("a", 90), *full("b", 90), *full("c", 90)]
         refusals = Fault(verbs=("patch",), path="*/b", status=500, times=2)
-        server = PocketServer(worlds, faults=[refusals])
+        server = ApiServer(worlds, faults=[refusals])
         async with tainting([], server=server) as stage:
             await stage.rounds(1)
             assert stage.marked == ["a", "c"]
@@ -232,7 +232,7 @@ def test_a_round_that_keeps_failing_is_tried_less_and_less_often() -> None:
             await stage.rounds(1)
             for pause in (1, 2, 4, 8, 16, INTERVAL, INTERVAL):
                 before = len(stage.ends)
-                stage.clock.wind(timedelta(seconds=pause - 0.01))
+                stage.clock.advance(timedelta(seconds=pause - 0.01))
                 await asyncio.sleep(0.02)
                 assert len(stage.ends) == before
                 await stage.next_round(after=0.01)
@@ -243,7 +243,7 @@ def test_a_round_that_keeps_failing_is_tried_less_and_less_often() -> None:
 def test_a_single_round_that_failed_is_an_exit_code() -> None:
     async def story() -> None:
         banned = [Fault(verbs=("patch",), status=500, times=9)]
-        server = PocketServer(full("hot", 90), faults=banned)
+        server = ApiServer(full("hot", 90), faults=banned)
         async with tainting([], server=server, interval=0) as stage:
             assert await stage.working == 1
 
@@ -252,7 +252,9 @@ def test_a_single_round_that_failed_is_an_exit_code() -> None:
 
 def test_a_right_that_is_missing_is_told_before_anything_is_done() -> None:
     async def story() -> None:
-        server = PocketServer(full("hot", 90), bans=[Ban(verb="patch", resource="nodes")])
+        server = ApiServer(
+            full("hot", 90), denied=[DeniedPermission(verb="patch", resource="nodes")]
+        )
         async with tainting([], server=server) as stage:
             with pytest.raises(Forbidden, match="may not patch nodes"):
                 await stage.working
@@ -270,7 +272,7 @@ def test_a_policy_that_turns_bad_changes_nothing() -> None:
             await stage.rounds(1)
             stage.write("apiVersion: nonsense")
             await stage.next_round()
-            assert len(stage.told("policy not taken")) == 1
+            assert len(stage.told("policy not loaded")) == 1
             assert stage.marked == ["hot"]
 
     play(story())
@@ -300,11 +302,11 @@ def test_pods_are_read_only_where_they_count() -> None:
     async def story() -> None:
         async with tainting(full("hot", 90), policy(profiles=())) as stage:
             await stage.rounds(1)
-            assert "/api/v1/pods" not in {it.path for it in stage.server.asked}
+            assert "/api/v1/pods" not in {it.path for it in stage.server.requests}
 
             stage.write(policy())
             await stage.next_round()
-            assert "/api/v1/pods" in {it.path for it in stage.server.asked}
+            assert "/api/v1/pods" in {it.path for it in stage.server.requests}
             assert stage.marked == ["hot"]
 
     play(story())
@@ -316,7 +318,7 @@ def test_pods_are_read_only_where_they_count() -> None:
 def test_it_is_ready_once_it_knows_the_nodes_and_alive_all_along() -> None:
     async def story() -> None:
         slow = Fault(verbs=("list",), path="/api/v1/nodes", delay_seconds=9)
-        server = PocketServer(full("hot", 90), faults=[slow])
+        server = ApiServer(full("hot", 90), faults=[slow])
         async with tainting([], server=server) as stage:
             await stage.until(lambda: bool(stage.told("starting")))
             assert run_checks("readyz", READY, stage.tainter.status())[0] is False

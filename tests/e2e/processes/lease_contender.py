@@ -45,7 +45,7 @@ async def contend(kubeconfig: str, namespace: str, identity: str) -> None:
         keeping = asyncio.create_task(lease.keep())
         while not keeping.done() and not asked_to_stop.is_set():
             at = time.monotonic()
-            if lease.held():
+            if lease.is_held():
                 print(f"acts {at:.6f}", flush=True)
             await asyncio.sleep(BETWEEN_ACTS_SECONDS)
         print("stops" if asked_to_stop.is_set() else "lost", flush=True)

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from resettle.model.pod import Pod
-from resettle.placement.projection import Outlook
+from resettle.placement.projection import Projection
 from resettle.testing import World
 from tests.e2e.random_clusters.scheduler_probe import Prober
 from tests.e2e.random_clusters.static_cluster import Stage
@@ -25,7 +25,7 @@ class Judge:
     def __init__(self, objects: list[Object], stage: Stage, prober: Prober) -> None:
         self._stage, self._prober = stage, prober
         self._snapshot = World(objects).snapshot()
-        self._projection = Outlook(self._snapshot)
+        self._projection = Projection(self._snapshot)
         self._posted = {key_of(it): it for it in objects if it["kind"] == "Pod"}
         self._ready = {
             it["metadata"]["name"] for it in objects if it["kind"] == "Node" and ready(it)
@@ -61,7 +61,7 @@ class Judge:
             places = found.nodes & self._ready
             if places == takers:
                 return None
-        why = self._projection.ruled_out(pod, self._snapshot.fleet.everyone)
+        why = self._projection.ruled_out(pod, self._snapshot.node_index.all_nodes)
         out = {ground.says: self._names(ground.nodes) for ground in why}
         return (
             f"{pod.key}: the planner sees {sorted(takers)} and rules out {out}; "
@@ -70,7 +70,7 @@ class Judge:
 
     def takers(self, pod: Pod) -> frozenset[str]:
         """Where the planner sees a place for the pod."""
-        return frozenset(self._names(self._projection.takers(pod)))
+        return frozenset(self._names(self._projection.feasible_nodes(pod)))
 
     def put_back(self, pod: Pod) -> None:
         """Has the pod where it was again, unless something of its own has gone with it."""
@@ -91,4 +91,4 @@ class Judge:
         self._projection.move(pod, place)
 
     def _names(self, nodes: int) -> list[str]:
-        return [node.name for node in self._snapshot.fleet.members(nodes)]
+        return [node.name for node in self._snapshot.node_index.members(nodes)]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from resettle.dumps.collection import list_cluster
-from resettle.framework import Descheduler, assembled, default_registry
+from resettle.framework import Descheduler, build_descheduler, default_registry
 from resettle.framework.plan import Move
 from resettle.kube.auth.kubeconfig import Access
 from resettle.model.pod import Pod
@@ -50,7 +50,7 @@ class Landed(NamedTuple):
 
 def planner_of(policy: Object) -> Descheduler:
     """The descheduler that the policy describes."""
-    return assembled(load_policy(json.dumps(policy), name="policy", plugins=REGISTRY), REGISTRY)
+    return build_descheduler(load_policy(json.dumps(policy), name="policy", plugins=REGISTRY), REGISTRY)
 
 
 def look(access: Access, planner: Descheduler) -> Snapshot:

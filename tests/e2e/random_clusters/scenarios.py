@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from resettle.testing import node, spread
-from resettle.testing.builders import HOSTNAME, ZONE, Object, merged
+from resettle.testing.builders import HOSTNAME, ZONE, Object, merge_objects
 from resettle.testing.controllers.builders import (
     deployment,
     disruption_budget,
@@ -77,7 +77,7 @@ def _machine(name: str, zone: str, lots: Random) -> Object:
     labels = {"pool": lots.choice(["blue", "blue", "green"])}
     memory = f"{cpus * GIB_PER_CPU}Gi"
     made = node(name, zone=zone, labels=labels, cpu=str(cpus), memory=memory).node
-    return merged(made, {"metadata": {"annotations": MANAGED}})
+    return merge_objects(made, {"metadata": {"annotations": MANAGED}})
 
 
 # -- who lives there -------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def _changes(names: Sequence[str], first: int, lots: Random) -> dict[str, Object
     lived_on = names[:first]
 
     def befalls(name: str, change: Object) -> None:
-        found[name] = merged(found[name], change)
+        found[name] = merge_objects(found[name], change)
 
     if lots.random() < 0.5:
         for i, name in enumerate(names):

@@ -77,7 +77,7 @@ def soak(account: Account, estate: Estate, seconds: float, interval: str) -> Fig
         after, lasted = _counted(api), time.monotonic() - began
         # The same policy with nothing to give out: no other kinds, so the same cache.
         run.policy.write_text(json.dumps(restless(estate, maxNoOfPodsToEvictTotal=0)))
-        run.awaits_more("policy taken")
+        run.awaits_more("policy loaded")
         estate.rest()
         known = _agreed(run, api)
         samples += _samples(run, time.monotonic())
@@ -154,10 +154,10 @@ def _agreed(run: Run, api: Api) -> dict[str, int]:
 
 def _known(run: Run) -> dict[str, Line]:
     """What the run says that it knows, by kind."""
-    heard = len(run.told("known"))
+    heard = len(run.told("cache state"))
     run.signal(signal.SIGUSR1)
     run.awaits_more("in flight")
-    return {line["kind"]: line for line in run.told("known")[heard:]}
+    return {line["kind"]: line for line in run.told("cache state")[heard:]}
 
 
 def digest(kind: str, items: list[Object]) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from resettle.eviction.in_flight import Entry, Stage
+from resettle.eviction.in_flight import InFlightMove, MoveStage
 from resettle.framework import Args, Plugin
-from resettle.framework.mover import Ending, Hands, Options, Outcome
+from resettle.framework.mover import ApiRequests, MoveResponse, MoveResult, Options
 from resettle.framework.plan import Move
 from resettle.runtime.status import Result, Role, Status
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE
@@ -38,7 +38,7 @@ def play(story: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def metered(metrics: RunMetrics, *given: Any, **more: Any) -> AsyncIterator[Running]:
-    more |= {"observers": [metrics.reported], "run_observer": metrics}
+    more |= {"observers": [metrics.observe_cycle], "run_observer": metrics}
     async with running(*given, **more) as stage:
         yield stage
 
@@ -122,7 +122,7 @@ def test_a_build_reads_one() -> None:
 
 def test_a_twin_tells_what_its_elder_tells() -> None:
     metrics = RunMetrics()
-    metrics.moved(to_leave(seen()), Outcome(Ending.EVICTED))
+    metrics.move_sent(to_leave(seen()), MoveResponse(MoveResult.EVICTED))
 
     where = {"namespace": "default", "node": "n1", "strategy": "PodLifeTime", "profile": "daily"}
     for name in (EVICTED, "descheduler_pods_evicted"):
@@ -135,21 +135,21 @@ def test_a_twin_tells_what_its_elder_tells() -> None:
 @pytest.mark.parametrize(
     ("ending", "result"),
     [
-        (Ending.EVICTED, "success"),
-        (Ending.SHOWN, "success"),
-        (Ending.BACKGROUND, "background"),
-        (Ending.BUDGET, "error"),
-        (Ending.WEBHOOK, "error"),
-        (Ending.ERROR, "error"),
-        (Ending.GONE, None),
-        (Ending.CHANGED, None),
-        (Ending.UNKNOWN, None),
+        (MoveResult.EVICTED, "success"),
+        (MoveResult.SHOWN, "success"),
+        (MoveResult.BACKGROUND, "background"),
+        (MoveResult.BUDGET, "error"),
+        (MoveResult.WEBHOOK, "error"),
+        (MoveResult.ERROR, "error"),
+        (MoveResult.GONE, None),
+        (MoveResult.CHANGED, None),
+        (MoveResult.UNKNOWN, None),
     ],
 )
-def test_each_ending_has_its_result(ending: Ending, result: str | None) -> None:
+def test_each_ending_has_its_result(ending: MoveResult, result: str | None) -> None:
     metrics = RunMetrics()
 
-    metrics.moved(to_leave(seen()), Outcome(ending))
+    metrics.move_sent(to_leave(seen()), MoveResponse(ending))
 
     assert read(metrics, EVICTED) == (result is not None)
     assert result is None or read(metrics, EVICTED, result=result) == 1
@@ -159,20 +159,20 @@ def test_each_ending_has_its_result(ending: Ending, result: str | None) -> None:
 @pytest.mark.parametrize(
     ("stage", "plugin", "left", "result"),
     [
-        pytest.param(Stage.UNKNOWN, "A", True, "success", id="a lost answer that was a yes"),
-        pytest.param(Stage.UNKNOWN, "A", False, "error", id="a lost answer that was a no"),
-        pytest.param(Stage.CONFIRMED, "A", True, "success", id="moved in background"),
-        pytest.param(Stage.ASSUMED, "A", False, "error", id="never moved in background"),
-        pytest.param(Stage.CONFIRMED, "", True, None, id="moved on somebody else's word"),
-        pytest.param(Stage.EVICTED, "A", True, None, id="counted when it was granted"),
+        pytest.param(MoveStage.UNKNOWN, "A", True, "success", id="a lost answer that was a yes"),
+        pytest.param(MoveStage.UNKNOWN, "A", False, "error", id="a lost answer that was a no"),
+        pytest.param(MoveStage.CONFIRMED, "A", True, "success", id="moved in background"),
+        pytest.param(MoveStage.ASSUMED, "A", False, "error", id="never moved in background"),
+        pytest.param(MoveStage.CONFIRMED, "", True, None, id="moved on somebody else's word"),
+        pytest.param(MoveStage.EVICTED, "A", True, None, id="counted when it was granted"),
     ],
 )
 def test_a_move_whose_end_was_open_counts_when_it_is_known(
-    stage: Stage, plugin: str, left: bool, result: str | None
+    stage: MoveStage, plugin: str, left: bool, result: str | None
 ) -> None:
     metrics = RunMetrics()
 
-    metrics.settled(Entry(seen(), stage, 0.0, plugin, "daily"), left)
+    metrics.move_ended(InFlightMove(seen(), stage, 0.0, plugin, "daily"), left)
 
     assert read(metrics, EVICTED) == (result is not None)
     assert result is None or read(metrics, EVICTED, result=result, strategy="A") == 1
@@ -183,12 +183,12 @@ def test_evictions_count_while_the_cycle_goes_on() -> None:
     metrics, may_end = RunMetrics(), asyncio.Event()
 
     class Slow:
-        async def move(self, move: Move, options: Options) -> Outcome:
+        async def move(self, move: Move, options: Options) -> MoveResponse:
             if move.pod.name == "b":
                 await may_end.wait()
-            return Outcome(Ending.EVICTED)
+            return MoveResponse(MoveResult.EVICTED)
 
-    def make(args: Args, hands: Hands) -> Slow:
+    def make(args: Args, hands: ApiRequests) -> Slow:
         return Slow()
 
     async def story() -> None:
@@ -369,7 +369,7 @@ def test_nothing_of_ours_grows_with_the_cluster() -> None:
 
 def test_a_reset_has_everything_begin_at_zero() -> None:
     metrics = RunMetrics()
-    metrics.moved(to_leave(seen()), Outcome(Ending.EVICTED))
+    metrics.move_sent(to_leave(seen()), MoveResponse(MoveResult.EVICTED))
     metrics.update(Status(role=Role.ALONE))
 
     metrics.reset()

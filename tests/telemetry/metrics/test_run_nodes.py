@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from resettle.cycle import Report, Round
-from resettle.framework import Plan, PluginRun, Survey
+from resettle.cycle import CycleReport, Round
+from resettle.framework import NodeUtilizationSummary, Plan, PluginRun
 from resettle.plugins.high_node_utilization import PLUGIN as HIGH
 from resettle.plugins.low_node_load.plugin import PLUGIN as LOAD
 from resettle.plugins.low_node_utilization import PLUGIN as LOW
@@ -48,16 +48,18 @@ def counts(found: list[Reading]) -> dict[str, float]:
     return {it.labels["band"]: it.value for it in found if it.name == "resettle_nodes"}
 
 
-def survey(**bands: str) -> Survey:
+def survey(**bands: str) -> NodeUtilizationSummary:
     """Nodes by band; all of them use half of their cpu."""
     names = {band: tuple(names.split()) for band, names in bands.items()}
     known = [name for band in names if band != "unknown" for name in names[band]]
-    return Survey(bands=names, shares={name: {"cpu": 50.0} for name in known})
+    return NodeUtilizationSummary(bands=names, shares={name: {"cpu": 50.0} for name in known})
 
 
-def run(*surveys: Survey, plugin: str = "LowNodeUtilization", profile: str = "p") -> PluginRun:
+def run(
+    *surveys: NodeUtilizationSummary, plugin: str = "LowNodeUtilization", profile: str = "p"
+) -> PluginRun:
     point = ExtensionPoint.BALANCE
-    return PluginRun(profile=profile, plugin=plugin, point=point, surveys=surveys)
+    return PluginRun(profile=profile, plugin=plugin, point=point, utilization_summaries=surveys)
 
 
 # -- what plugins find ----------------------------------------------------------------------------
@@ -167,11 +169,11 @@ def test_names_are_spelled_so_that_they_can_be_read(name: str) -> None:
 
 def test_nodes_that_are_gone_are_told_of_no_more() -> None:
     metrics, snapshot = RunMetrics(), world(a="1").snapshot()
-    metrics.reported(snapshot, report(run(survey(over="a", within="b"))))
+    metrics.observe_cycle(snapshot, report(run(survey(over="a", within="b"))))
     assert read(metrics, CLASS, node="a") == 2
     assert read(metrics, "resettle_nodes", band="over") == 1
 
-    metrics.reported(snapshot, report(run(survey(within="b"))))
+    metrics.observe_cycle(snapshot, report(run(survey(within="b"))))
     assert {it.labels["node"] for it in readings(metrics.text()) if it.name == CLASS} == {"b"}
     assert read(metrics, "resettle_nodes", band="over") == 0
 
@@ -179,7 +181,7 @@ def test_nodes_that_are_gone_are_told_of_no_more() -> None:
     assert read(metrics, "resettle_nodes") == 0
 
 
-def report(*runs: PluginRun) -> Report:
+def report(*runs: PluginRun) -> CycleReport:
     drawn = Plan(
         moves=(),
         runs=runs,
@@ -188,4 +190,4 @@ def report(*runs: PluginRun) -> Report:
         nodes_in_scope=2,
         pods=0,
     )
-    return Report((Round(drawn, ()),), took=0.1)
+    return CycleReport((Round(drawn, ()),), took=0.1)

@@ -19,7 +19,7 @@ from resettle.telemetry import Endpoint, EndpointSettings, build_soft_tainter_me
 from resettle.telemetry.metrics.catalogue import SHARED, SOFT_TAINTER_CATALOGUE
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.telemetry.metrics.soft_tainter import SoftTainterMetrics, Write
-from resettle.testing import Fault, PocketServer
+from resettle.testing import ApiServer, Fault
 from tests.controllers.soft_taints.harness import SOFT, full, policy, tainting
 from tests.https.harness import SECONDS, get
 from tests.telemetry.harness import read, readings
@@ -114,7 +114,7 @@ def test_writes_are_told_by_what_came_of_them() -> None:
     conflict = Fault(verbs=("patch",), path="*/c", status=409, times=1)
     refused = Fault(verbs=("patch",), path="*/d", status=500, times=9)
 
-    metrics = after_one_round([], server=PocketServer(world, faults=[conflict, refused]))
+    metrics = after_one_round([], server=ApiServer(world, faults=[conflict, refused]))
 
     counted = {name: count for name, count in values(metrics, "writes_total").items() if count}
     assert counted == {"set": 2, "removed": 1, "conflict": 1, "failed": 1}
@@ -123,7 +123,7 @@ def test_writes_are_told_by_what_came_of_them() -> None:
 def test_a_node_that_others_keep_writing_counts_every_time() -> None:
     conflicts = Fault(verbs=("patch",), path="*/hot", status=409, times=99)
 
-    metrics = after_one_round([], server=PocketServer(full("hot", 90), faults=[conflicts]))
+    metrics = after_one_round([], server=ApiServer(full("hot", 90), faults=[conflicts]))
 
     counted = {name: count for name, count in values(metrics, "writes_total").items() if count}
     assert counted == {"conflict": TRIES, "failed": 1}
@@ -155,7 +155,7 @@ def test_a_round_that_could_not_write_all_is_incomplete_until_one_can() -> None:
 
     async def story() -> None:
         once = Fault(verbs=("patch",), status=500, times=1)
-        server = PocketServer(full("hot", 90), faults=[once])
+        server = ApiServer(full("hot", 90), faults=[once])
         async with tainting([], server=server, observer=metrics) as stage:
             await stage.rounds(1)
             metrics.update(stage.tainter.status())

@@ -16,7 +16,7 @@ from typing import Any
 
 from resettle.controllers.soft_taints.desired import ALL_STYLES, NAMES
 from resettle.policy.document import SoftTaints
-from resettle.rbac.manifests import LABELS, Names
+from resettle.rbac.manifests import LABELS, ManifestNames
 
 Object = dict[str, Any]
 _API = "admissionregistration.k8s.io/v1"
@@ -44,7 +44,7 @@ def taint_prefixes(settings: SoftTaints | None) -> list[str]:
     return sorted(ALL_STYLES.with_prefixes(own).prefixes)
 
 
-def admission_policy(names: Names, prefixes: Iterable[str]) -> list[Object]:
+def admission_policy(names: ManifestNames, prefixes: Iterable[str]) -> list[Object]:
     """The admission policy for the account, and the binding that puts it in force."""
     user = f"system:serviceaccount:{names.namespace}:{names.account or names.name}"
     nodes = {
@@ -81,7 +81,7 @@ def admission_policy(names: Names, prefixes: Iterable[str]) -> list[Object]:
     ]
 
 
-def _object(kind: str, names: Names, spec: Object) -> Object:
+def _object(kind: str, names: ManifestNames, spec: Object) -> Object:
     meta = {"name": names.name, "labels": LABELS}
     return {"apiVersion": _API, "kind": kind, "metadata": meta, "spec": spec}
 

@@ -24,7 +24,7 @@ from msgspec import Struct, field
 
 from resettle.controllers.soft_taints.desired import NodeTaints, OwnTaints
 from resettle.errors import AnswerLost, ClusterError, ClusterUnreachable, NotNow
-from resettle.kube.failures import refused
+from resettle.kube.failures import refusal_error
 from resettle.kube.transport.client import Answer, Client
 from resettle.model.constraints import Taint
 from resettle.model.snapshot import Snapshot
@@ -68,7 +68,7 @@ class TaintPatch(Struct, frozen=True, kw_only=True):
 def patches_for(snapshot: Snapshot, desired: NodeTaints, ours: OwnTaints) -> list[TaintPatch]:
     """A patch for each node whose taints differ from the desired ones, in the order of names."""
     patches = []
-    for node in snapshot.fleet:
+    for node in snapshot.node_index:
         wanted, before = desired[node.name], ours.on(node)
         if frozenset(before) != frozenset(wanted.taints):
             patches.append(
@@ -231,13 +231,13 @@ class NodeWriter:
                 return None
             case 404:
                 return WriteResult.GONE
-        if not answer.fine:
-            raise refused(answer, "patch", "nodes", access=self._client.access)
+        if not answer.is_success:
+            raise refusal_error(answer, "patch", "nodes", access=self._client.access)
         return WriteResult.WRITTEN
 
     def _decode(self, read: Answer) -> _Node:
-        if not read.fine:
-            raise refused(read, "get", "nodes", access=self._client.access)
+        if not read.is_success:
+            raise refusal_error(read, "get", "nodes", access=self._client.access)
         try:
             return msgspec.json.decode(read.body, type=_Node)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

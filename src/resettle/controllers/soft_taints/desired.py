@@ -43,7 +43,7 @@ from resettle.model.constraints import PREFER_NO_SCHEDULE, Taint
 from resettle.model.objects import Node
 from resettle.policy.document import PREFIXES, SoftTaints
 from resettle.utilization.bands import OVER, UNDER, UNKNOWN, Bands
-from resettle.utilization.describe import band_of
+from resettle.utilization.describe import describe_band
 from resettle.utilization.usage import Usage
 
 # -- keys and values -------------------------------------------------------------------------------
@@ -174,22 +174,22 @@ def taints_for_bands(view: View, bands: Bands, usage: Usage, scheme: TaintScheme
     """The desired taints of every node, in the order of their names."""
     levels = _levels(bands, scheme)
 
-    def desired(node: Node) -> DesiredTaints:
-        band = band_of(node, bands, usage, "threshold", "target")
+    def desired_of(node: Node) -> DesiredTaints:
+        band = describe_band(node, bands, usage, "threshold", "target")
         if band is None:
             return _out_of_scope(node, view, scheme)
         if band.name == UNKNOWN:
-            doubt = usage.doubt(node)
+            doubt = usage.problem(node)
             code = doubt.code if doubt else "usage-missing"
-            return _unchanged(node, scheme, band.says, code, band=UNKNOWN)
+            return _current_taints(node, scheme, band.says, code, band=UNKNOWN)
         return _desired_in_band(band, levels.get(node, 0), bands, scheme)
 
-    return {node.name: desired(node) for node in view.fleet}
+    return {node.name: desired_of(node) for node in view.node_index}
 
 
 def no_taints(view: View, because: str) -> NodeTaints:
     """None of our taints on any node."""
-    return {node.name: DesiredTaints(because=because) for node in view.fleet}
+    return {node.name: DesiredTaints(because=because) for node in view.node_index}
 
 
 def _desired_in_band(placed: Band, level: int, bands: Bands, scheme: TaintScheme) -> DesiredTaints:
@@ -204,7 +204,7 @@ def _desired_in_band(placed: Band, level: int, bands: Bands, scheme: TaintScheme
 
 def _out_of_scope(node: Node, view: View, scheme: TaintScheme) -> DesiredTaints:
     if not node.ready and view.node_selector.matches(node.labels):
-        return _unchanged(node, scheme, f"{node.name} is not ready", "not-ready")
+        return _current_taints(node, scheme, f"{node.name} is not ready", "not-ready")
     return DesiredTaints(because=f"{node.name} is not among the nodes that are balanced")
 
 
@@ -213,7 +213,7 @@ def _taints_within(bands: Bands, scheme: TaintScheme) -> tuple[Taint, ...]:
     return scheme.appropriate if bands.under else ()
 
 
-def _unchanged(
+def _current_taints(
     node: Node, scheme: TaintScheme, because: str, problem: str, band: str = ""
 ) -> DesiredTaints:
     """The taints that the node has now."""

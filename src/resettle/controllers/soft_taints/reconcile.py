@@ -37,7 +37,7 @@ from resettle.model.objects import Node
 from resettle.model.snapshot import Snapshot
 from resettle.plugins.low_node_utilization import Args
 from resettle.policy.document import BALANCER, SoftTaints
-from resettle.policy.yaml.messages import listed
+from resettle.policy.yaml.messages import list_names
 from resettle.utilization.describe import NodeBands
 from resettle.utilization.usage import UsageMissingError
 
@@ -72,8 +72,8 @@ class Task(Struct, frozen=True, kw_only=True):
     @property
     def thresholds(self) -> Args | None:
         """How full a node may be; None where the policy does not say so, and no node is tainted."""
-        instances = (it for profile in self.measuring.profiles for it in profile.balance)
-        return next((it.args for it in instances if isinstance(it.args, Args)), None)
+        plugins = (plugin for profile in self.measuring.profiles for plugin in profile.balance)
+        return next((plugin.args for plugin in plugins if isinstance(plugin.args, Args)), None)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -113,7 +113,7 @@ def balancer_of(descheduler: Descheduler, named: str = "") -> Profile | None:
         if instance.name == BALANCER and named in ("", profile.name)
     ]
     if len(balancers) > 1:
-        names = listed(profile.name for profile in balancers)
+        names = list_names(profile.name for profile in balancers)
         raise PolicyError(
             f"the profiles {names} each balance with {BALANCER}, and nodes can be tainted by the "
             "thresholds of one; name it as `softTaints.profile` in a `resettle/v1` policy"
@@ -170,7 +170,7 @@ class SimulatedTainter(Struct, frozen=True):
 
     task: Task
 
-    def written(self, snapshot: Snapshot) -> Iterator[Node]:
+    def tainted_nodes(self, snapshot: Snapshot) -> Iterator[Node]:
         """The nodes that would be written, as they would be then; none where usage is missing."""
         view = self.task.measuring.view(snapshot)
         try:
@@ -178,11 +178,11 @@ class SimulatedTainter(Struct, frozen=True):
         except UsageMissingError:
             return
         for patch in patches_for(snapshot, desired, self.task.ours):
-            if node := snapshot.fleet.get(patch.node):
+            if node := snapshot.node_index.get(patch.node):
                 others = [taint for taint in node.taints if taint not in patch.before]
                 yield structs.replace(node, taints=(*others, *patch.wanted))
 
-    def marks(self, node: Node) -> tuple[Taint, ...]:
+    def own_taints(self, node: Node) -> tuple[Taint, ...]:
         """Our taints on a node."""
         return self.task.ours.on(node)
 
@@ -217,7 +217,7 @@ def _log_unknown(desired: NodeTaints, log: Log) -> None:
     """Log which nodes keep their taints because their usage is unknown; once, until it changes."""
     unknown = {name: wanted for name, wanted in desired.items() if wanted.problem}
     for name, wanted in unknown.items():
-        log.debug("in doubt", node=name, reason=wanted.because)
+        log.debug("node usage unknown", node=name, reason=wanted.because)
     if not unknown:
         log.forget("doubt")
         return
@@ -234,7 +234,9 @@ def _log_summary(
 ) -> None:
     """Log one line for the whole pass."""
     counts = Counter(written.result for written in results)
-    unsent = (it.says for it in results if it.result is WriteResult.UNSENT and it.says)
+    unsent = (
+        written.says for written in results if written.result is WriteResult.UNSENT and written.says
+    )
     log.info(
         "round done",
         nodes=len(desired),

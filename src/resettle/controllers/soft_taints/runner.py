@@ -28,12 +28,12 @@ from resettle.framework.plugin import Plugin
 from resettle.kube.auth.access import Access
 from resettle.kube.watch.cache import Cache
 from resettle.log import Log
-from resettle.rbac.permissions import Right, needed_to_taint
+from resettle.rbac.permissions import ApiPermission, soft_tainter_permissions
 from resettle.runtime.policy_file import LoadedPolicy
 from resettle.runtime.runner import ComponentRunner, ComponentSettings, Runtime, policy_file_of
 from resettle.runtime.status import Status
 from resettle.runtime.watching import watch_cluster, why_stale
-from resettle.utilization.sources.poller import Meters
+from resettle.utilization.sources.poller import UsagePoller
 
 FIRST_PAUSE = 1.0
 """Seconds until a round that failed is tried again; twice as long after each further failure."""
@@ -113,10 +113,10 @@ class SoftTainting:
         """The kinds that are watched for this policy."""
         return self._task_of(policy).kinds
 
-    def permissions(self, policy: LoadedPolicy | None) -> Sequence[Right]:
+    def permissions(self, policy: LoadedPolicy | None) -> Sequence[ApiPermission]:
         """The permissions to read, measure, write and lead by this policy."""
         task = self._task_of(policy)
-        return needed_to_taint(task.kinds, task.measuring, lease=self._settings.lease)
+        return soft_tainter_permissions(task.kinds, task.measuring, lease=self._settings.lease)
 
     def next_task(self, policy: LoadedPolicy | None) -> Task:
         """The task by this policy, which also removes the taints of the tasks before it."""
@@ -192,7 +192,12 @@ class _Rounds:
     """Rounds on one cache."""
 
     def __init__(
-        self, component: SoftTainting, task: Task, cache: Cache, meters: Meters, runtime: Runtime
+        self,
+        component: SoftTainting,
+        task: Task,
+        cache: Cache,
+        meters: UsagePoller,
+        runtime: Runtime,
     ) -> None:
         self._component = component
         self._task = task
@@ -207,14 +212,14 @@ class _Rounds:
         clock = self._runtime.clock
         began = clock.steady()
 
-        def elapsed() -> float:
+        def elapsed_seconds() -> float:
             return clock.steady() - began
 
-        usage = await self._meters.measured()
-        snapshot = self._cache.snapshot(clock.now()).measured(usage)
-        done = await reconcile(self._task, snapshot, self._writer, elapsed, self._runtime.log)
+        usage = await self._meters.measure()
+        snapshot = self._cache.snapshot(clock.now()).with_usage(usage)
+        done = await reconcile(self._task, snapshot, self._writer, elapsed_seconds, self._runtime.log)
         result = RoundResult.DONE if done.complete else RoundResult.INCOMPLETE
-        self._component.round_ended(result, elapsed(), done)
+        self._component.round_ended(result, elapsed_seconds(), done)
         return done.complete or self._runtime.stop.requested
 
     def use_policy(self, policy: LoadedPolicy | None) -> None:
@@ -232,10 +237,10 @@ class _Rounds:
 
     def log_state(self) -> None:
         """Log the state of the cache."""
-        self._cache.tell(self._runtime.log)
+        self._cache.log_state(self._runtime.log)
 
     def _measure(self) -> None:
-        self._meters.serve(self._task.measuring.measures, self._task.measuring.providers)
+        self._meters.set_questions(self._task.measuring.measures, self._task.measuring.providers)
 
 
 def soft_taint_runner(

@@ -1,8 +1,8 @@
-"""The cluster as the API server has it, always at hand.
+"""The watch cache: nodes, pods and other kinds, kept current by lists and watches.
 
-Each kind that is read is listed once and watched from then on. A snapshot is made from the last one
-and what has changed since, so it costs what has changed. Everything here happens on one event loop,
-but for the lists, which are read in threads.
+Each kind that is read is listed once and then watched. A snapshot is made from the last one and the
+changes since, so its cost depends on the changes, not on the size of the cluster. Everything runs
+on one event loop, except for lists, which are read in threads.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from resettle.model.snapshot import Snapshot
 
 _NEVER = datetime.fromtimestamp(0, UTC)
 _SLACK, _SPARE = 1.25, 100
-"""How much more than is in use the decoder may remember: in proportion, and in any case."""
+"""How many more templates and states than are in use the decoder may keep: a factor, a number."""
 
 
 class Cache:
-    """Nodes, pods and the other `kinds`, as of the last thing heard of each.
+    """Nodes, pods and the other `kinds`, each as of its last watch event.
 
-    Run it in a task of its own, and wait for `synced` before the first snapshot. `always` is for
-    those who can do without pods.
+    Run it in a task of its own, and call `wait_for_sync` before the first snapshot. `always` is for
+    callers that need no pods.
     """
 
     def __init__(
@@ -64,27 +64,27 @@ class Cache:
         )
         self._stores: dict[str, ObjectStore] = {}
         self._reflectors: dict[str, Reflector] = {}
-        # What is read but is no kind, such as usage, is not watched.
+        # Names that are not kinds, such as usage, are not watched.
         for i, name in enumerate(sorted({*always, *kinds} & known.keys())):
             kind = known[name]
-            shelf = self._stores[name] = ObjectStore(self._snapshot_lookup(name), self._change_callback(name))
+            store = self._stores[name] = ObjectStore(self._snapshot_lookup(name), self._change_callback(name))
             self._reflectors[name] = Reflector(
                 name,
                 kind.list_path,
                 ObjectReader(kind.struct, kind.converter(self._decoder)),
-                shelf,
+                store,
                 access=access,
                 client=client,
                 clock=clock,
                 log=log,
-                # Not all at once: each kind is taken up again at a time of its own.
+                # Different lengths, so that the watches are not all renewed at the same time.
                 watch_seconds=watch_seconds + i,
             )
 
     # -- keeping up -------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Lists and watches every kind until cancelled, or until a first list fails for good."""
+        """List and watch every kind until cancelled, or until a first list fails for good."""
         try:
             async with asyncio.TaskGroup() as group:
                 for reflector in self._reflectors.values():
@@ -106,25 +106,25 @@ class Cache:
         await reflector.follow()
 
     async def wait_for_sync(self) -> None:
-        """Returns once every kind has been listed; raises what made that fail for good."""
+        """Return when every kind has been listed; raise the error if a first list has failed."""
         await self._ready.wait()
         if self._failure is not None:
             raise self._failure
         if not self._listed:
-            raise ClusterError("the cluster is no longer watched; it was never listed as a whole")
+            raise ClusterError("the watch cache was stopped before every kind was listed")
 
     @property
     def _listed(self) -> bool:
         return all(reflector.listed for reflector in self._reflectors.values())
 
-    def add_listener(self, heard: Callable[[Pod | None, Pod | None], None]) -> None:
-        """Has every later change of a pod told as (before, after), on the event loop.
+    def add_listener(self, on_change: Callable[[Pod | None, Pod | None], None]) -> None:
+        """Call `on_change(before, after)` on the event loop for every later change of a pod.
 
-        A pod of the same name may be another one: then both are there and their uids differ.
+        A pod may have been replaced by one of the same name: then the two uids differ.
         """
-        self._listeners.append(heard)
+        self._listeners.append(on_change)
 
-    # -- what is so -------------------------------------------------------------------------------
+    # -- reading ----------------------------------------------------------------------------------
 
     def snapshot(
         self,
@@ -133,10 +133,10 @@ class Cache:
         history: Mapping[tuple[str, str], Any] | None = None,
         moving: Iterable[str] = (),
     ) -> Snapshot:
-        """The cluster as of the last event heard; not to be asked while a plan is being drawn."""
-        taken = {kind: shelf.take_changes() for kind, shelf in self._stores.items()}
+        """The cluster as of the last watch event; do not call it while a plan is being drawn."""
+        taken = {kind: store.take_changes() for kind, store in self._stores.items()}
         changed: dict[str, Any] = {
-            KINDS[kind].field: to_change(it) for kind, it in taken.items() if kind in KINDS
+            KINDS[kind].field: to_change(changes) for kind, changes in taken.items() if kind in KINDS
         }
         others = {
             kind: own.apply(taken[kind]) for kind, own in self._custom_objects.items() if taken.get(kind)
@@ -154,47 +154,47 @@ class Cache:
         return self._last
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod of this name as of the last event heard."""
-        found: Pod | None = self._stores["Pod"].get(namespace, name)
-        return found
+        """The pod of this name as of the last watch event."""
+        pod: Pod | None = self._stores["Pod"].get(namespace, name)
+        return pod
 
     def age(self) -> float:
-        """Steady seconds since the stalest kind was known to be current; infinite until synced."""
+        """Seconds since the stalest kind was known to be current; infinite until synced."""
         self._current_at = min(reflector.current_at for reflector in self._reflectors.values())
         return self._clock.steady() - self._current_at
 
     def is_older_than(self, seconds: float) -> bool:
-        """Whether that is longer ago; asked before every request, and so quick about it."""
-        # What is known only gets newer: if it was new enough when last looked at, it still is.
+        """Whether `age` is above this; called before every request, so it must be fast."""
+        # `_current_at` only grows: if the remembered one is recent enough, the real one is too.
         return self._clock.steady() - self._current_at > seconds and self.age() > seconds
 
     def ages(self) -> dict[str, float]:
-        """The same for each kind."""
+        """Seconds since each kind was known to be current."""
         return {kind: reflector.age() for kind, reflector in self._reflectors.items()}
 
     @property
     def versions(self) -> dict[str, str]:
-        """The resource version up to which each kind has been heard; empty before its list."""
+        """The last resource version received of each kind; empty before its list."""
         return {kind: reflector.version for kind, reflector in self._reflectors.items()}
 
     def fingerprints(self) -> dict[str, Fingerprint]:
-        """How many of each kind are held, with a digest to hold against a fresh list."""
-        return {kind: fingerprint(shelf) for kind, shelf in self._stores.items()}
+        """How many objects of each kind there are, with a digest to compare with a fresh list."""
+        return {kind: fingerprint(store) for kind, store in self._stores.items()}
 
     def log_state(self, log: Log) -> None:
-        """Has a log say what is known of each kind, so that it can be checked from outside."""
+        """Log what the cache has of each kind, so that it can be compared with the API server."""
         ages, versions = self.ages(), self.versions
-        for kind, held in self.fingerprints().items():
+        for kind, state in self.fingerprints().items():
             log.info(
-                "known",
+                "cache state",
                 kind=kind,
-                objects=held.objects,
+                objects=state.objects,
                 version=versions[kind],
                 age=ages[kind],
-                digest=held.digest,
+                digest=state.digest,
             )
 
-    # -- within -----------------------------------------------------------------------------------
+    # -- helpers ----------------------------------------------------------------------------------
 
     def _change_callback(self, kind: str) -> OnChange:
         def log_state(before: Any, after: Any) -> None:
@@ -204,7 +204,7 @@ class Cache:
         return log_state if kind == "Pod" else _nobody_listens
 
     def _snapshot_lookup(self, kind: str) -> Callable[[str, str], Any | None]:
-        """How to find an object of the last snapshot."""
+        """A function that finds an object of the last snapshot."""
         if kind == "Pod":
             return lambda namespace, name: self._last.pod_index.get(namespace, name)
         if kind == "Node":
@@ -215,7 +215,7 @@ class Cache:
         return lambda *key: getattr(self._last, field).get("/".join(filter(None, key)))
 
     def _forget(self) -> None:
-        """Has the decoder forget templates and states that no pod has any more."""
+        """Have the decoder forget templates and states that no pod has any more."""
         if "Pod" not in self._reflectors:
             return
         pods, decoder = self._last.pod_index, self._decoder
@@ -225,5 +225,5 @@ class Cache:
             decoder.keep_only(pods.templates, pods.states, pods.node_names)
 
 
-def _nobody_listens(before: Any, after: Any) -> None:
-    """Lets it pass."""
+def _ignore_change(before: Any, after: Any) -> None:
+    """Do nothing: only changes of pods have listeners."""

@@ -1,8 +1,8 @@
-"""What lists and watches say of one kind, off the wire and into the model.
+"""Decodes pages of lists and lines of watches, and converts their objects for the model.
 
-The structs of `model.wire` leave out the resource version, which a plan has no use for; here each
-gets it back. A kind that a plugin brought comes with a struct of the plugin's own, which may leave
-out even the name, so its objects are read twice: once for who they are, once for what they say.
+The structs of `model.decoding.wire` leave out the resource version, which a plan does not need; it
+is added here. A kind declared by a plugin has the plugin's own struct, which may leave out even the
+name, so its objects are decoded twice: once for their metadata, once for the plugin's fields.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from msgspec import Raw, Struct
 from resettle.errors import ClusterError, InputError
 
 UNREADABLE = (InputError, msgspec.ValidationError)
-"""What turning an object into the model raises."""
+"""What `ObjectReader.convert` raises for an object that it cannot convert."""
 CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
 Version = int | str
 
 
 class MalformedObject(ClusterError):
-    """What the API server said cannot be understood."""
+    """The API server sent an object or an event that cannot be decoded."""
 
 
 class ObjectMeta(Struct, rename="camel", gc=False):
-    """Who an object is."""
+    """Name, namespace and version of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -38,7 +38,7 @@ class Item(Protocol):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Who it is."""
+        """Its name, namespace and version."""
 
 
 class WatchEvent(NamedTuple):
@@ -48,18 +48,18 @@ class WatchEvent(NamedTuple):
     item: Any
     version: str
     reason: str = ""
-    """Why, of an `ERROR`."""
+    """The message of an `ERROR` event."""
 
 
-class _Thing(Struct, gc=False):
-    """An object of a plugin's own kind."""
+class _CustomObject(Struct, gc=False):
+    """An object of a kind that a plugin declares; `content` is decoded by the plugin's struct."""
 
     metadata: ObjectMeta
-    thing: Any = None
+    content: Any = None
 
 
-class _Remark(Struct, gc=False):
-    """What else than an object may come down a watch: a bookmark, or a status."""
+class _BookmarkOrStatus(Struct, gc=False):
+    """What a watch sends besides objects: a bookmark, or the status of an error."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     message: str = ""
@@ -67,22 +67,25 @@ class _Remark(Struct, gc=False):
     code: int = 0
 
 
-class _RemarkLine(Struct, gc=False):
+class _OtherEvent(Struct, gc=False):
     type: str
-    object: _Remark
+    object: _BookmarkOrStatus
 
 
-_remark = msgspec.json.Decoder(_RemarkLine)
-_who = msgspec.json.Decoder(_Thing)
+_other_event_decoder = msgspec.json.Decoder(_OtherEvent)
+_metadata_decoder = msgspec.json.Decoder(_CustomObject)
 
 
 class ObjectReader:
-    """Reads one kind; `modelled` turns an object off the wire into the model's own."""
+    """Decodes lists and watch events of one kind; `convert` makes a model object of a decoded one.
+
+    Without `convert`, the kind is a plugin's own and its objects are given as decoded.
+    """
 
     def __init__(self, struct: type[Struct], convert: Callable[[Any], Any] | None) -> None:
         self._own = None if convert else msgspec.json.Decoder(struct)
-        self.convert: Callable[[Any], Any] = convert or _the_thing
-        """What makes the model's own of an object; raises what is `UNREADABLE`."""
+        self.convert: Callable[[Any], Any] = convert or _content
+        """Makes a model object of a decoded one; raises an error of `UNREADABLE`."""
         item: Any = with_resource_version(struct) if convert else Raw
         page = msgspec.defstruct("Page", [("items", list[item] | None), ("metadata", ObjectMeta)])
         line = msgspec.defstruct("Line", [("type", str), ("object", item)])
@@ -102,47 +105,49 @@ class ObjectReader:
         return page.metadata.resource_version, whole
 
     def read_event(self, line: bytes, what: str) -> WatchEvent:
-        """What a line of a watch tells."""
+        """The event on one line of a watch."""
         try:
-            told: Any = self._line.decode(line)
-            if told.type in CHANGES:
-                item = told.object if self._own is None else self._whole(told.object)
-                return WatchEvent(told.type, item, item.metadata.resource_version)
+            event: Any = self._line.decode(line)
+            if event.type in CHANGES:
+                item = event.object if self._own is None else self._whole(event.object)
+                return WatchEvent(event.type, item, item.metadata.resource_version)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return self._remark(line, what, str(error))
-        return self._remark(line, what, f"`{told.type}` is no event")
+            return _read_other_event(line, what, str(error))
+        return _read_other_event(line, what, f"`{event.type}` is no event")
 
-    def _remark(self, line: bytes, what: str, otherwise: str) -> WatchEvent:
-        try:
-            told = _remark.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            told = None
-        if told is None or told.type not in ("BOOKMARK", "ERROR"):
-            raise MalformedObject(f"a watch of {what} said what cannot be understood: {otherwise}")
-        said = told.object
-        reason = said.message or said.reason or f"code {said.code}"
-        return WatchEvent(told.type, None, said.metadata.resource_version, reason)
-
-    def _whole(self, raw: Raw) -> _Thing:
+    def _whole(self, raw: Raw) -> _CustomObject:
         assert self._own is not None
-        item = _who.decode(raw)
-        item.thing = self._own.decode(raw)
+        item = _metadata_decoder.decode(raw)
+        item.content = self._own.decode(raw)
         return item
 
 
+def _read_other_event(line: bytes, what: str, problem: str) -> WatchEvent:
+    """A bookmark or an error event; raises with the `problem` if the line is neither."""
+    try:
+        event = _other_event_decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        event = None
+    if event is None or event.type not in ("BOOKMARK", "ERROR"):
+        raise MalformedObject(f"a watch of {what} sent an event that cannot be decoded: {problem}")
+    status = event.object
+    reason = status.message or status.reason or f"code {status.code}"
+    return WatchEvent(event.type, None, status.metadata.resource_version, reason)
+
+
 def unreadable_object(item: Item, what: str, error: Exception) -> InputError:
-    """The error, with the name of the object that it is about."""
+    """An error that names the object which could not be converted."""
     meta = item.metadata
     key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
     return InputError(f"{key}, one of the {what}: {error}")
 
 
-def _the_thing(item: _Thing) -> Any:
-    return item.thing
+def _content(item: _CustomObject) -> Any:
+    return item.content
 
 
 def with_resource_version(struct: type[Struct]) -> type[Struct]:
-    """The same struct, whose metadata also tells the resource version."""
+    """A struct like this one, whose metadata also has the resource version."""
     meta = get_type_hints(struct)["metadata"]
     richer = msgspec.defstruct(
         f"Versioned{meta.__name__}", [("resource_version", str, "")], bases=(meta,)
@@ -153,5 +158,5 @@ def with_resource_version(struct: type[Struct]) -> type[Struct]:
 
 
 def compact_version(text: str) -> Version:
-    """The version as something small to keep; only ever compared for being the same."""
+    """The version in a form that takes little memory; compare it for equality only."""
     return int(text) if text.isdecimal() else text

@@ -1,18 +1,10 @@
-"""Lists from an API server, page by page.
+"""Lists from an API server, page by page, read in a thread.
 
 While one page is decoded the next is on its way: its request is sent as soon as the bytes of this
-one are in. Plain `http.client` on purpose: for a list it costs a fifth of an asynchronous client's
-time.
-
-A page of a list, cut into several small ones.
-
-Decoding makes some forty objects of each pod, which live until it is turned into the model. Those
-of a whole page outgrow the cache of a processor, those of a portion do not: that saves a fifth.
-
-A list of one kind, compared with what is held by version alone, in a thread of its own.
-
-An object whose version has not changed is not even turned into the model: a second list of 150,000
-pods costs little more than reading its bytes.
+one are in. Pages are decoded in portions: decoding makes some forty objects of each pod, which live
+until the pod is converted, and those of a whole page do not fit into a processor's cache; portions
+save a fifth of the time. An object whose version is in the store already is not converted, so a
+second list of 150,000 pods costs little more than reading its bytes.
 """
 
 from __future__ import annotations
@@ -37,18 +29,18 @@ from resettle.kube.watch.store import ListResult, ByNamespace
 from resettle.model.kinds import KINDS, group_of
 
 PORTION_BYTES = 100_000
-"""Bytes, and what is left of an item."""
+"""A portion ends with the item in which this many bytes are reached."""
 _HEAD = 4096
 _FIRST = b'"items":[{"metadata":{'
-# Within a text the quotes would be escaped, and no list within a built-in kind has such items. Were
-# it otherwise, a portion would not be closed properly, and decoding it an error.
+# Inside a string the quotes would be escaped, and no list inside a built-in kind has such items. If
+# one had, the portion would not be valid JSON, and decoding would fail.
 _NEXT = b'},{"metadata":{'
 
 
 def split_page(page: bytes) -> Iterator[bytes]:
-    """The same items in pages that say nothing else but for the first; one that is short as it is.
+    """The page split into smaller ones; only the first keeps the metadata of the list.
 
-    Only for built-in kinds; what is written in another manner is left in one piece.
+    Only for built-in kinds; a page that is written in another manner is not split.
     """
     start = page.find(_FIRST, 0, _HEAD)
     whole = memoryview(page)
@@ -68,11 +60,11 @@ _LIST_HEAD = 2048
 
 
 class ListExpired(ClusterError):
-    """A list took so long that the rest of it is no longer to be had."""
+    """The continue token of a list expired before all pages were read."""
 
 
 class ListMeta(Struct):
-    """What a page says of the pages after it."""
+    """The metadata of a page, with the token for the next one."""
 
     token: str = msgspec.field(name="continue", default="")
 
@@ -94,15 +86,15 @@ class ListClient:
         self._connection = BlockingConnection(access)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         self._connection.close()
 
     def send(self, path: str) -> None:
-        """Sends a request without waiting for its answer."""
+        """Send a request without waiting for its answer."""
         self._connection.send(path)
 
     def receive(self, what: str, group: str = "") -> bytes:
-        """The body of the answer to the last request; `what` and `group` are told in errors."""
+        """The body of the answer to the last request; errors name `what` and `group`."""
         answer = self._connection.receive()
         if answer.status == 200:
             return answer.body
@@ -111,7 +103,7 @@ class ListClient:
         raise refusal_error(answer, "list", what, group=group, access=self._access)
 
     def pages(self, path: str, what: str, limit: int = PAGE_SIZE) -> Iterator[bytes]:
-        """The pages of a list; the next one is asked for before this one is handed out."""
+        """The pages of a list; the next one is requested before this one is returned."""
         token = ""
         self.send(f"{path}?limit={limit}")
         while True:
@@ -124,7 +116,7 @@ class ListClient:
                 return
 
     def portions(self, path: str, what: str) -> Iterator[bytes]:
-        """The same in smaller pages, which are decoded with less effort."""
+        """The pages of a list in smaller portions, which are decoded faster."""
         for page in self.pages(path, what):
             if path in _BUILT_IN:
                 yield from split_page(page)
@@ -136,9 +128,9 @@ def _next_token(body: bytes, what: str) -> str:
     """The token of the next page; built-in kinds have it in front of their items."""
     head = body[:_LIST_HEAD].partition(b'"items"')[0]
     if b'"metadata"' in head and len(head) < _LIST_HEAD:
-        found = _TOKEN.search(head)
-        if found is not None:
-            return found[1].decode(errors="replace")
+        match = _TOKEN.search(head)
+        if match is not None:
+            return match[1].decode(errors="replace")
         if b'"continue"' not in head:
             return ""
     try:
@@ -148,7 +140,7 @@ def _next_token(body: bytes, what: str) -> str:
 
 
 def malformed_list(what: str, error: Exception) -> ClusterError:
-    """The error for a page that is no list of these objects."""
+    """The error for a page that is not a list of these objects."""
     return ClusterError(f"the list of {what} cannot be understood: {error}; is this an API server?")
 
 
@@ -156,22 +148,22 @@ T = TypeVar("T")
 
 
 def list_kind(
-    access: Access, path: str, reader: ObjectReader, held: ByNamespace[Version], unwanted: Event
+    access: Access, path: str, reader: ObjectReader, held: ByNamespace[Version], cancelled: Event
 ) -> ListResult:
-    """The list as it is now; given up between two pages once it is `unwanted`."""
+    """List a kind, compared by version with what is `held`; stops between pages if `cancelled`."""
     what = path.rpartition("/")[2]
     listing = ListResult("", {}, {})
-    # Objects of one namespace come in a row.
+    # Objects of one namespace follow each other.
     namespace: str | None = None
     before: dict[str, Version] = {}
     versions: dict[str, Version] = {}
     put: dict[str, Any] = {}
-    modelled = reader.convert
+    convert = reader.convert
     api = ListClient(access)
     try:
         for body in api.portions(path, what):
             version, items = reader.read_page(body, what)
-            # All pages of a list show the moment of the first.
+            # All pages of a list show the state at the time of the first.
             listing.version = listing.version or version
             try:
                 for item in items:
@@ -183,11 +175,11 @@ def list_kind(
                         put = listing.put.setdefault(namespace, {})
                     name, ours = meta.name, compact_version(meta.resource_version)
                     if before.get(name) != ours or not ours:
-                        put[name] = modelled(item)
+                        put[name] = convert(item)
                     versions[name] = ours
             except UNREADABLE as error:
                 raise unreadable_object(item, what, error) from None
-            if unwanted.is_set():
+            if cancelled.is_set():
                 break
     finally:
         api.close()
@@ -195,10 +187,10 @@ def list_kind(
 
 
 async def run_in_thread(work: Callable[[Event], T]) -> T:
-    """What the work returns. Whoever no longer waits for it leaves its thread behind to end."""
+    """What `work` returns, run in a thread; a cancelled caller leaves the thread to end by itself."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
-    unwanted = Event()
+    cancelled = Event()
 
     def deliver(result: T | None, error: BaseException | None) -> None:
         if not answer.done():
@@ -207,14 +199,14 @@ async def run_in_thread(work: Callable[[Event], T]) -> T:
     def run() -> None:
         result, failure = None, None
         try:
-            result = work(unwanted)
+            result = work(cancelled)
         except Exception as error:
             failure = error
-        with suppress(RuntimeError):  # the loop is closed: nobody is waiting
+        with suppress(RuntimeError):  # the loop is closed: no caller is waiting
             loop.call_soon_threadsafe(deliver, result, failure)
 
     Thread(target=run, name="list", daemon=True).start()
     try:
         return await answer
     finally:
-        unwanted.set()
+        cancelled.set()

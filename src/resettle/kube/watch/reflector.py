@@ -1,12 +1,12 @@
-"""One kind, listed once and watched from there on.
+"""Keeps the store of one kind current: one list, then watches, like client-go's Reflector.
 
-    list ──► watch from the version of the list ──► … from the last version heard ──► …
+    list ──► watch from the version of the list ──► … from the last version received ──► …
      ▲                                                                    │
-     └── 410, an ERROR event, something garbled, or no news for too long ◄┘
+     └── 410, an ERROR event, a malformed event, or no event for too long ◄┘
 
-Whatever else ends a watch, it is taken up again from the last version heard, after a pause that
-grows while nothing is heard. Nothing is missed in between: the API server tells what has happened
-since a version, or says that it cannot, and then the kind is listed anew.
+A watch that ends in any other way is resumed from the last version received, after a pause that
+grows with each failure. No event is missed in between: the API server sends what has happened since
+a version, or answers 410 if it cannot, and then the kind is listed again.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from resettle.log import Log
 LONGEST_PAUSE = 30.0
 FIRST_PAUSE = 0.1
 FIRST_TRIES = 8
-"""How often a first list is tried, over some twelve seconds, before its error is for good."""
+"""How often a first list is tried, over some twelve seconds, before its error is final."""
 RESUMES_BEFORE_LIST = 4
-"""How often a watch is taken up in vain before the kind is listed anew."""
+"""How often a watch is resumed without success before the kind is listed again."""
 WATCH_SECONDS = 90
-"""A watch that ends in order proves that nothing was missed: an upper limit to doubt."""
+"""How long a watch lasts; one that ends as planned proves that no event was missed."""
 RELIST_AFTER_SECONDS = 60.0
-"""How long watches that are cut before they speak leave us without news until we list anew."""
+"""After this time without any event, while watches fail, the kind is listed again."""
 _GRACE_SECONDS = 15
 _GONE = 410
 _BUSY = frozenset({401, 403, 429, 503})
-"""Answers that say nothing of the version: a list would be told the same."""
+"""Answers that say nothing about the version: a list would get the same answer."""
 _BRIEF_SECONDS = 1.0
 _EVERYDAY = 2
 
 
 class WatchExpired(ClusterError):
-    """The watch cannot go on from here; only a list can."""
+    """The watch cannot be resumed from the last version; a new list is needed."""
 
 
 class WatchRefused(ClusterError):
-    """The API server will not let us watch for now, nor list."""
+    """The API server refuses watches for now, and would refuse a list as well."""
 
 
 class Reflector:
-    """Keeps a shelf true to the API server, from `run` until it is cancelled."""
+    """Keeps a store equal to the API server's objects of one kind, until it is cancelled."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class Reflector:
     ) -> None:
         self.kind = kind
         self.version = ""
-        """The resource version up to which everything has been heard."""
+        """The resource version up to which every event has been received."""
         self.listed = False
         """Whether there has been a list at all."""
         self.listing = False
         """Whether a list is being read, by a thread that shares the decoder."""
         self.current_at = -math.inf
-        """The steady moment up to which all is known; infinitely long ago before a list."""
+        """When the store was last known to be current, by the steady clock."""
         self._path = path
         self._what = path.rpartition("/")[2]
         self._reader = reader
@@ -91,24 +91,24 @@ class Reflector:
         self._advice = 0.0
 
     def age(self) -> float:
-        """Steady seconds since all that there was to know was known; infinite before a list."""
+        """Seconds since the store was last known to be current; infinite before a list."""
         return self._clock.steady() - self.current_at
 
     async def first_list(self) -> None:
-        """Returns once the kind is listed; raises what will not get better by waiting."""
+        """Return when the kind is listed; raise an error that waiting would not remove."""
         while self._must_list:
             try:
                 await self._list()
             except (Forbidden, Unauthorized, InputError):
                 raise
             except ClusterError as error:
-                self._trouble(error)
+                self._note_failure(error)
                 if self._failures == FIRST_TRIES:
                     raise
                 await self._pause()
 
     async def follow(self) -> None:
-        """Watches, and lists anew where that is due, for ever."""
+        """Watch forever, and list again where that is needed."""
         while True:
             try:
                 if self._must_list:
@@ -117,12 +117,12 @@ class Reflector:
             except (WatchExpired, MalformedObject) as error:
                 self._must_list = True
                 self._because = str(error)
-                self._trouble(error)
+                self._note_failure(error)
             except (ClusterError, InputError) as error:
                 if self.age() > RELIST_AFTER_SECONDS and not isinstance(error, WatchRefused):
                     self._must_list = True
-                    self._because = f"nothing was heard for {self.age():.0f} s"
-                self._trouble(error)
+                    self._because = f"no event came for {self.age():.0f} s"
+                self._note_failure(error)
             await self._pause()
 
     async def _list(self) -> None:
@@ -157,58 +157,58 @@ class Reflector:
         async with aclosing(lines):  # type: ignore[type-var]
             async for line in lines:
                 if isinstance(line, Answer):
-                    self._refused(line)
+                    self._raise_refusal(line)
                 else:
-                    self._take(self._reader.read_event(line, self._what))
+                    self._apply(self._reader.read_event(line, self._what))
         if self._clock.steady() - began < _BRIEF_SECONDS and self.current_at < began:
             raise ClusterError(f"a watch of {self._what} ended as soon as it began")
-        self._well()
+        self._note_success()
 
-    def _take(self, news: WatchEvent) -> None:
-        """Enters what a line told, and takes note of how far we have heard."""
-        match news.type:
+    def _apply(self, event: WatchEvent) -> None:
+        """Apply an event to the store and remember its version."""
+        match event.type:
             case "ERROR":
-                raise WatchExpired(f"the watch of {self._what} ended: {news.reason}")
+                raise WatchExpired(f"the watch of {self._what} ended: {event.reason}")
             case "BOOKMARK":
-                if _before(news.version, self.version):
+                if _before(event.version, self.version):
                     raise WatchExpired(f"{self._what} are at an earlier version than they were")
             case "DELETED":
-                meta = news.item.metadata
+                meta = event.item.metadata
                 self._store.drop(meta.namespace, meta.name)
             case _:
-                meta = news.item.metadata
-                thing = self._modelled(news)
+                meta = event.item.metadata
+                thing = self._convert(event)
                 self._store.put(meta.namespace, meta.name, compact_version(meta.resource_version), thing)
-        self.version = news.version or self.version
-        self._well()
+        self.version = event.version or self.version
+        self._note_success()
 
-    def _modelled(self, news: WatchEvent) -> object:
+    def _convert(self, event: WatchEvent) -> object:
         try:
-            return self._reader.convert(news.item)
+            return self._reader.convert(event.item)
         except UNREADABLE as error:
-            raise MalformedObject(str(unreadable_object(news.item, self._what, error))) from None
+            raise MalformedObject(str(unreadable_object(event.item, self._what, error))) from None
 
-    def _refused(self, answer: Answer) -> None:
-        said = status_of(answer)
-        reason = f"a watch of {self._what} was answered {answer.status}: {said.message}"
-        self._advice = said.retry_after_seconds or 0.0
+    def _raise_refusal(self, answer: Answer) -> None:
+        status = status_of(answer)
+        reason = f"a watch of {self._what} was answered {answer.status}: {status.message}"
+        self._advice = status.retry_after_seconds or 0.0
         in_vain = self._failures % RESUMES_BEFORE_LIST == RESUMES_BEFORE_LIST - 1 and answer.status not in _BUSY
         if answer.status == _GONE or in_vain:
             raise WatchExpired(reason)
         raise WatchRefused(reason) if answer.status in _BUSY else ClusterError(reason)
 
-    def _well(self) -> None:
+    def _note_success(self) -> None:
         self.current_at = self._clock.steady()
         if self._failures:
             self._failures = 0
             self._log.forget(f"watch {self.kind}")
 
-    def _trouble(self, error: Exception) -> None:
-        """Counts a failure, and tells of it if it lasts: a watch that is cut is everyday life."""
+    def _note_failure(self, error: Exception) -> None:
+        """Count a failure; warn only if it lasts, because watches are often cut off."""
         self._failures += 1
         if isinstance(error, MalformedObject | InputError) or self._failures > _EVERYDAY:
             log = self._log.only_when_new(f"watch {self.kind}")
-            log.warning("cluster not heard", kind=self.kind, reason=str(error))
+            log.warning("watch failing", kind=self.kind, reason=str(error))
         else:
             self._log.debug("watch ended", kind=self.kind, reason=str(error))
 

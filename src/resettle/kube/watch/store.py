@@ -1,19 +1,17 @@
-"""What is held of one kind: the version of each object, and what has changed since last asked.
+"""The store of one kind: the version of each object, and the changes since the last snapshot.
 
-The objects themselves are in the last snapshot, once. By namespace, then by name, since both texts
-are there already as part of the objects: a key of its own for each of 150,000 pods would cost more
-than all that is kept here.
+The objects themselves are in the last snapshot only. Versions are kept by namespace, then by name,
+because both strings exist already as parts of the objects: a key of its own for each of 150,000
+pods would take more memory than all that is kept here. Objects of kinds that plugins declare are in
+`CustomObjects`, because a snapshot has them only as a tuple.
 
-Objects of a kind that a plugin brought: held here, since a snapshot has them only in a row.
-
-What is held of one kind, in a line that anybody can hold against the API server.
-
-The digest is that of these lines, sorted as bytes, each with a newline at its end:
+A fingerprint lets an operator compare a store with the API server. It is the digest of these lines,
+sorted as bytes, each with a newline at its end:
 
     namespace/name resourceVersion
-    namespace/name resourceVersion uid node phase      of a pod
+    namespace/name resourceVersion uid node phase      for a pod
 
-Things without a namespace begin with the `/`, and what a pod does not have yet is left empty.
+Objects without a namespace begin with the `/`; what a pod does not have yet is left empty.
 """
 
 from __future__ import annotations
@@ -31,45 +29,48 @@ from resettle.model.pod import Pod
 
 V = TypeVar("V")
 ByNamespace = dict[str, dict[str, V]]
-"""Something for each object, by namespace and name; things without a namespace are under ``."""
+"""A value for each object, by namespace and name; objects without a namespace are under ``."""
 OnChange = Callable[[Any, Any], None]
+"""Called with an object before and after a change; None where there is none."""
 
 
 class ListResult(Struct):
-    """A finished list, in terms of what it changes."""
+    """The result of a list: the version of every object, and the objects that have changed."""
 
     version: str
     versions: ByNamespace[Version]
-    """Of every object there is."""
+    """The versions of all objects."""
     put: ByNamespace[Any]
-    """Objects whose version is not the one held before."""
+    """Objects whose version differs from the one in the store."""
 
 
 class ObjectStore:
-    """One kind as of the last thing heard; `settled` finds an object of the last snapshot."""
+    """One kind as of the last watch event; `from_snapshot` finds an object of the last snapshot."""
 
-    def __init__(self, settled: Callable[[str, str], Any | None], heard: OnChange) -> None:
-        self._from_snapshot = settled
-        self._on_change = heard
+    def __init__(
+        self, from_snapshot: Callable[[str, str], Any | None], on_change: OnChange
+    ) -> None:
+        self._from_snapshot = from_snapshot
+        self._on_change = on_change
         self.versions: ByNamespace[Version] = {}
         self._pending: ByNamespace[Any | None] = {}
 
     def get(self, namespace: str, name: str) -> Any | None:
-        """The object, as of the last event heard."""
+        """The object as of the last watch event."""
         pending = self._pending.get(namespace)
         if pending is not None and name in pending:
             return pending[name]
         return self._from_snapshot(namespace, name)
 
     def put(self, namespace: str, name: str, version: Version, thing: Any) -> None:
-        """Holds an object; one that says nothing new to us changes only its version."""
+        """Store an object; if no field that we read has changed, only its version is new."""
         versions = self.versions.setdefault(namespace, {})
         if versions.get(name) != version:
             versions[name] = version
             self._change(namespace, name, thing)
 
     def drop(self, namespace: str, name: str) -> None:
-        """Lets an object go, if it is held."""
+        """Remove an object, if it is there."""
         versions = self.versions.get(namespace)
         if versions is not None and versions.pop(name, None) is not None:
             if not versions:
@@ -77,7 +78,7 @@ class ObjectStore:
             self._change(namespace, name, None)
 
     def replace(self, listing: ListResult) -> None:
-        """Holds what a list has: what is no longer on it goes, what differs takes its place."""
+        """Take over a list: remove objects that are not on it, replace those that differ."""
         before, self.versions = self.versions, listing.versions
         if not before and not self._pending:
             self._pending = listing.put
@@ -92,7 +93,7 @@ class ObjectStore:
                 self._change(namespace, name, thing)
 
     def take_changes(self) -> ByNamespace[Any | None]:
-        """What has changed since this was last asked; None for what is gone."""
+        """The changes since the last call; None for objects that were deleted."""
         pending, self._pending = self._pending, {}
         return pending
 
@@ -104,7 +105,7 @@ class ObjectStore:
 
 
 def to_change(taken: ByNamespace[Any | None]) -> Change[Any]:
-    """The same in the terms of a snapshot."""
+    """The changes in the form that `Snapshot.next` takes."""
     put, gone = [], []
     for namespace, things in taken.items():
         for name, thing in things.items():
@@ -123,18 +124,18 @@ def _missing(before: ByNamespace[Version], after: ByNamespace[Version]) -> Itera
                 yield namespace, name
 
 
-def _same(one: Any | None, other: Any | None) -> bool:
-    """Whether nothing we read differs: a node's heartbeat is no news.
+def _same(before: Any | None, after: Any | None) -> bool:
+    """Whether no field that we read differs: a node's heartbeat changes nothing.
 
-    Never deep for pods, whose template and state are one object each for all that are alike.
+    Cheap for pods, because equal pods share one template and one state.
     """
-    if one is None or other is None:
-        return one is other
-    return structs.astuple(one) == structs.astuple(other)
+    if before is None or after is None:
+        return before is after
+    return structs.astuple(before) == structs.astuple(after)
 
 
 class CustomObjects:
-    """All objects of one such kind, as of the last snapshot."""
+    """All objects of one kind that a plugin declares, as of the last snapshot."""
 
     def __init__(self) -> None:
         self._things: ByNamespace[Any] = {}
@@ -144,7 +145,7 @@ class CustomObjects:
         return self._things.get(namespace, {}).get(name)
 
     def apply(self, taken: ByNamespace[Any | None]) -> tuple[Any, ...]:
-        """All objects once these have come or changed, or gone where there is None; in order."""
+        """Apply changes, None for a deleted object, and return all objects sorted."""
         for namespace, things in taken.items():
             here = self._things.setdefault(namespace, {})
             for name, thing in things.items():
@@ -157,24 +158,24 @@ class CustomObjects:
 
 
 class Fingerprint(Struct, frozen=True):
-    """How many objects are held, and a digest of what they are."""
+    """How many objects a store has, and a digest of their versions."""
 
     objects: int
     digest: str
 
 
-def fingerprint(shelf: ObjectStore) -> Fingerprint:
-    """That of all a shelf holds, as of the last event heard."""
-    lines = sorted(_lines(shelf))
+def fingerprint(store: ObjectStore) -> Fingerprint:
+    """The fingerprint of a store as of the last watch event."""
+    lines = sorted(_lines(store))
     return Fingerprint(len(lines), sha256(b"".join(lines)).hexdigest())
 
 
-def _lines(shelf: ObjectStore) -> Iterator[bytes]:
-    for namespace, versions in shelf.versions.items():
+def _lines(store: ObjectStore) -> Iterator[bytes]:
+    for namespace, versions in store.versions.items():
         for name, version in versions.items():
-            thing = shelf.get(namespace, name)
-            yield f"{namespace}/{name} {version}{_more(thing)}\n".encode()
+            item = store.get(namespace, name)
+            yield f"{namespace}/{name} {version}{_pod_part(item)}\n".encode()
 
 
-def _more(thing: Any) -> str:
-    return f" {thing.uid} {thing.node} {thing.state.phase}" if isinstance(thing, Pod) else ""
+def _pod_part(item: Any) -> str:
+    return f" {item.uid} {item.node} {item.state.phase}" if isinstance(item, Pod) else ""

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from resettle import __version__
-from resettle.cycle import Report
-from resettle.eviction.in_flight import Entry, Stage
-from resettle.framework.mover import Ending, Outcome
-from resettle.framework.plan import Move, PluginRun, Survey
+from resettle.cycle import CycleReport
+from resettle.eviction.in_flight import InFlightMove, MoveStage
+from resettle.framework.mover import MoveResponse, MoveResult
+from resettle.framework.plan import Move, NodeUtilizationSummary, PluginRun
 from resettle.framework.verdict import Limit
 from resettle.model.snapshot import Snapshot
 from resettle.runtime.status import LastCycle, Result, Status
@@ -30,12 +30,12 @@ from resettle.utilization.bands import BANDS, OVER, UNDER, WITHIN
 SUCCESS, ERROR, BACKGROUND = "success", "error", "background"
 
 IMMEDIATE_RESULTS = {
-    Ending.EVICTED: SUCCESS,
-    Ending.SHOWN: SUCCESS,  # so it counts in a dry run
-    Ending.BACKGROUND: BACKGROUND,
-    Ending.BUDGET: ERROR,
-    Ending.WEBHOOK: ERROR,
-    Ending.ERROR: ERROR,
+    MoveResult.EVICTED: SUCCESS,
+    MoveResult.SHOWN: SUCCESS,  # so it counts in a dry run
+    MoveResult.BACKGROUND: BACKGROUND,
+    MoveResult.BUDGET: ERROR,
+    MoveResult.WEBHOOK: ERROR,
+    MoveResult.ERROR: ERROR,
 }
 """Moves that were not requested count nowhere, and those whose response was lost count later."""
 
@@ -46,9 +46,9 @@ LIMIT_RESULTS = {
 }
 
 
-def final_result(entry: Entry, left: bool) -> str:
+def final_result(entry: InFlightMove, left: bool) -> str:
     """The result of a move that was in flight; empty if it has been counted, or was not ours."""
-    if entry.stage is Stage.EVICTED or not entry.plugin:
+    if entry.stage is MoveStage.EVICTED or not entry.plugin:
         return ""
     return SUCCESS if left else ERROR
 
@@ -58,7 +58,7 @@ def final_result(entry: Entry, left: bool) -> str:
 EXPOSED_PLUGIN = "LowNodeUtilization"
 """The plugin of which OpenShift's descheduler exposes every node."""
 _CLASSIFICATION = {UNDER: 0, WITHIN: 1, OVER: 2}
-_NO_SURVEY = Survey(bands={}, shares={})
+_NO_SURVEY = NodeUtilizationSummary(bands={}, shares={})
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 Line = tuple[str, float]
@@ -69,13 +69,17 @@ class NodeFigures:
     """How many nodes are in which band, and of one plugin the figures of each node."""
 
     def __init__(self, runs: Iterable[PluginRun] = ()) -> None:
-        self._runs = tuple(run for run in runs if run.surveys)
+        self._runs = tuple(run for run in runs if run.utilization_summaries)
 
     @cached_property
     def text(self) -> bytes:
         """The lines of Prometheus' text format."""
         # Their labels name no profile: where several have the plugin, the last one is exposed.
-        surveys = (run.surveys[0] for run in reversed(self._runs) if run.plugin == EXPOSED_PLUGIN)
+        surveys = (
+            run.utilization_summaries[0]
+            for run in reversed(self._runs)
+            if run.plugin == EXPOSED_PLUGIN
+        )
         last = next(surveys, _NO_SURVEY)
         parts = (
             *_metric(catalogue.NODES, _count_lines(self._runs)),
@@ -98,17 +102,17 @@ def _count_lines(runs: Iterable[PluginRun]) -> Iterator[Line]:
     for run in runs:
         profile, plugin = run.profile.translate(_ESCAPES), run.plugin.translate(_ESCAPES)
         for band in BANDS:
-            count = sum(len(survey.bands.get(band, ())) for survey in run.surveys)
+            count = sum(len(survey.bands.get(band, ())) for survey in run.utilization_summaries)
             yield f'profile="{profile}",plugin="{plugin}",band="{band}"', count
 
 
-def _utilization_lines(survey: Survey) -> Iterator[Line]:
+def _utilization_lines(survey: NodeUtilizationSummary) -> Iterator[Line]:
     for node, row in survey.shares.items():
         for resource, share in row.items():
             yield f'node="{node}",resource="{resource.translate(_ESCAPES)}"', share / 100
 
 
-def _threshold_lines(survey: Survey) -> Iterator[Line]:
+def _threshold_lines(survey: NodeUtilizationSummary) -> Iterator[Line]:
     thresholds = [
         (f'resource="{resource.translate(_ESCAPES)}",threshold_type="{kind}"', line / 100)
         for kind, lines in (("low", survey.low), ("high", survey.high))
@@ -119,7 +123,7 @@ def _threshold_lines(survey: Survey) -> Iterator[Line]:
             yield f'node="{node}",{labels}', line
 
 
-def _classification_lines(survey: Survey) -> Iterator[Line]:
+def _classification_lines(survey: NodeUtilizationSummary) -> Iterator[Line]:
     for band, number in _CLASSIFICATION.items():
         for node in survey.bands.get(band, ()):
             yield f'node="{node}"', number
@@ -129,7 +133,7 @@ def _classification_lines(survey: Survey) -> Iterator[Line]:
 
 
 class RunMetrics(ComponentMetrics):
-    """Observes a run and counts; `reported` observes its cycles."""
+    """Observes a run and counts; `observe_cycle` is called with each cycle."""
 
     def reset(self) -> None:
         """Start all metrics at zero."""
@@ -171,18 +175,18 @@ class RunMetrics(ComponentMetrics):
 
     # -- as it happens --------------------------------------------------------------------------
 
-    def moved(self, move: Move, outcome: Outcome) -> None:
+    def move_sent(self, move: Move, outcome: MoveResponse) -> None:
         """Count a move by its outcome."""
-        self._moves.labels(move.profile, move.plugin, outcome.ending).inc()
-        if result := IMMEDIATE_RESULTS.get(outcome.ending):
+        self._moves.labels(move.profile, move.plugin, outcome.result).inc()
+        if result := IMMEDIATE_RESULTS.get(outcome.result):
             pod = move.pod
-            self._evicted(result, move.plugin, move.profile, pod.namespace, pod.node)
+            self._count_evictions(result, move.plugin, move.profile, pod.namespace, pod.node)
 
-    def settled(self, entry: Entry, left: bool) -> None:
+    def move_ended(self, entry: InFlightMove, left: bool) -> None:
         """Count a move that was in flight until now."""
         if result := final_result(entry, left):
             pod = entry.pod
-            self._evicted(result, entry.plugin, entry.profile, pod.namespace, pod.node)
+            self._count_evictions(result, entry.plugin, entry.profile, pod.namespace, pod.node)
 
     def cycle_ended(self, cycle: LastCycle) -> None:
         """Count a cycle."""
@@ -191,7 +195,7 @@ class RunMetrics(ComponentMetrics):
 
     # -- once a cycle ---------------------------------------------------------------------------
 
-    def reported(self, snapshot: Snapshot, report: Report) -> None:
+    def observe_cycle(self, snapshot: Snapshot, report: CycleReport) -> None:
         """Count what a cycle decided, and how long it took."""
         for phase, seconds in report.phases.items():
             self._phase_duration.labels(phase).observe(seconds)
@@ -201,7 +205,7 @@ class RunMetrics(ComponentMetrics):
         for drawn in report.rounds:
             for run in drawn.plan.runs:
                 self._count(run)
-        plan, pods = report.plan, snapshot.population
+        plan, pods = report.plan, snapshot.pod_index
         self._plan_moves.set(sum(len(drawn.plan.moves) for drawn in report.rounds))
         self._plan_pods.set(plan.pods)
         self._plan_nodes.set(plan.nodes_in_scope)
@@ -213,7 +217,7 @@ class RunMetrics(ComponentMetrics):
         ending = "failed" if run.error else "stopped" if run.stopped else "done"
         for label in ("done", "stopped", "failed"):
             self._point_runs.labels(run.point, *plugin, label).inc(label == ending)
-        self._moves.labels(*plugin, Ending.EVICTED)  # so that the first one shows in a rate
+        self._moves.labels(*plugin, MoveResult.EVICTED)  # so that the first one shows in a rate
         for verdict, count in (("admitted", run.admitted), ("moving", run.already_moving)):
             self._verdicts.labels(*plugin, verdict, "").inc(count)
         for code, count in run.refused.items():
@@ -221,9 +225,9 @@ class RunMetrics(ComponentMetrics):
         for limited in run.limited:
             if result := LIMIT_RESULTS.get(limited.limit):
                 labels = (run.plugin, run.profile, limited.namespace, limited.node)
-                self._evicted(result, *labels, count=limited.proposals)
+                self._count_evictions(result, *labels, count=limited.proposals)
 
-    def _evicted(
+    def _count_evictions(
         self, result: str, plugin: str, profile: str, namespace: str, node: str, count: int = 1
     ) -> None:
         self._pods_evicted.labels(result, plugin, profile, namespace, node).inc(count)
@@ -233,7 +237,7 @@ class RunMetrics(ComponentMetrics):
     def update(self, status: Status) -> None:
         """Set the gauges from the status."""
         super().update(status)
-        for stage in Stage:
+        for stage in MoveStage:
             self._in_flight.labels(stage).set(status.in_flight.get(stage, 0))
         self._interval.set(status.interval)
         if last := status.last:
