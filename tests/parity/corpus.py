@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from resettle.framework import Descheduler, assembled, default_registry
+from resettle.framework import Descheduler, build_descheduler, default_registry
 from resettle.model import Snapshot
 from resettle.policy.load import load_policy
 from resettle.testing import World
@@ -39,7 +39,7 @@ class Case(Struct, frozen=True):
         """What the policy describes."""
         plugins = default_registry()
         policy = load_policy(json.dumps(self.policy), name=self.id, plugins=plugins)
-        return assembled(policy, plugins)
+        return build_descheduler(policy, plugins)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -13,8 +13,8 @@ from dataclasses import replace
 import pytest
 
 from resettle.framework import Descheduler, Draft
-from resettle.model import Fleet, Pod, Snapshot
-from resettle.model.pod_index import Population
+from resettle.model import NodeIndex, Pod, Snapshot
+from resettle.model.pod_index import PodIndex
 from tests.parity.corpus import FILES, Case, cases
 
 OTHER_LOTS = {
@@ -66,7 +66,7 @@ def test_every_difference_is_one_of_lots(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def shuffled(snapshot: Snapshot, lots: random.Random) -> Snapshot:
-    nodes, pods = list(snapshot.fleet), list(snapshot.pods)
+    nodes, pods = list(snapshot.node_index), list(snapshot.pods)
     lots.shuffle(nodes)
     lots.shuffle(pods)
-    return replace(snapshot, fleet=Fleet(nodes), population=Population(pods))
+    return replace(snapshot, node_index=NodeIndex(nodes), pod_index=PodIndex(pods))

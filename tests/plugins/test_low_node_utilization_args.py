@@ -191,17 +191,17 @@ PROMETHEUS: dict[str, Any] = {"source": "Prometheus", "prometheus": {"query": "u
         ),
         pytest.param(
             {"thresholds": {"cpu": 20, "memory": 20}},
-            ["`memory` stands in `thresholds`"],
+            ["`memory` is in `thresholds`"],
             id="more low",
         ),
         pytest.param(
             {"targetThresholds": {"cpu": 50, "memory": 20}},
-            ["`memory` stands in `targetThresholds`"],
+            ["`memory` is in `targetThresholds`"],
             id="more targets",
         ),
         pytest.param(
             {"thresholds": {"cpu": 120, "memory": 20}, "targetThresholds": {"memory": 50}},
-            ["120 is not a percentage", "`cpu` stands in `thresholds`"],
+            ["120 is not a percentage", "`cpu` is in `thresholds`"],
             id="above 100 and without a target",
         ),
         pytest.param(

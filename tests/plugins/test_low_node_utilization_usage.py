@@ -212,7 +212,7 @@ SOUND = {"n1": 0.9, "n2": 0.1, "n3": 0.2, "n4": 0.2}
     [
         pytest.param(
             {"n1": 0.9, "n2": 0.1, "n3": 0.2},
-            "n4 has no sample in the answer, which speaks of n1, n2, n3",
+            "n4 has no sample in the answer, which names n1, n2, n3",
             id="missing",
         ),
         pytest.param(
@@ -253,7 +253,7 @@ def test_the_peer_does_not_even_take_a_bad_figure_of_a_stranger() -> None:
 def test_a_figure_that_names_no_node_is_told_of() -> None:
     world = four({"": 0.3, **SOUND})
 
-    assert "does not say which node" in asked(PEER, world, **PRESSURE).errors[0]
+    assert "does not name its node" in asked(PEER, world, **PRESSURE).errors[0]
     assert len(asked(OURS, world, **PRESSURE).evicts) == 1
 
 
@@ -308,7 +308,7 @@ def test_where_half_of_the_nodes_have_no_figure_nothing_moves() -> None:
 
     assert planned.evicts == []
     assert planned.errors == [
-        "LowNodeUtilization in profile test: n3 has no sample in the answer, which speaks of n1, "
+        "LowNodeUtilization in profile test: n3 has no sample in the answer, which names n1, "
         "n2, and 1 more of 4 nodes have none either; nothing is moved without figures"
     ]
 
@@ -317,7 +317,7 @@ def test_wrong_labels_are_told_by_what_the_answer_speaks_of() -> None:
     numbers = {f"10.0.0.{i}:9100": 0.9 for i in range(1, 5)}
     planned = asked(OURS, four(numbers), **PRESSURE)
 
-    assert "which speaks of 10.0.0.1:9100, 10.0.0.2:9100, 10.0.0.3:9100, …" in planned.errors[0]
+    assert "which names 10.0.0.1:9100, 10.0.0.2:9100, 10.0.0.3:9100, …" in planned.errors[0]
 
 
 @either
@@ -552,7 +552,7 @@ def test_distances_from_the_mean_go_by_what_is_measured(version: str) -> None:
             id="no label",
         ),
         pytest.param(
-            {"source": "KubernetesMetrics", "maxAge": "0s"}, "`0s` is no age", id="no age at all"
+            {"source": "KubernetesMetrics", "maxAge": "0s"}, "`0s` is not a possible age", id="no age at all"
         ),
     ],
 )

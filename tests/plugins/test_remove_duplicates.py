@@ -315,4 +315,4 @@ def test_with_node_fit_only_copies_that_fit_elsewhere_count(
 def test_the_reason_names_owner_node_and_share() -> None:
     (move,) = plan(PLUGIN, spread_as(2, 0)).plan.moves
 
-    assert move.reason == "2 copies of ReplicaSet web are on n1, its share is 1"
+    assert move.reason == "2 copies of ReplicaSet web are on n1, at most 1 expected"

@@ -13,8 +13,8 @@ from resettle.plugins.remove_pods_violating_node_taints import (
     KEYS,
     PLUGIN,
     Args,
-    of_lifecycle,
-    patience,
+    is_lifecycle_taint,
+    min_age,
 )
 from resettle.testing import NOW, NodeBuilder, World, cluster, node, plan, pod
 from resettle.testing.builders import before
@@ -90,7 +90,7 @@ def test_a_taint_of_the_life_cycle_does_not_count(key: str) -> None:
     ],
 )
 def test_some_are_told_by_how_their_key_begins(key: str, belongs: bool) -> None:
-    assert of_lifecycle(key) is belongs
+    assert is_lifecycle_taint(key) is belongs
 
 
 CORDON = "node.kubernetes.io/unschedulable"
@@ -147,7 +147,7 @@ def test_v1alpha2_asks_for_no_age_and_remembers_nothing() -> None:
     ],
 )
 def test_how_old_a_taint_must_be(args: Args, ours: str, theirs: str) -> None:
-    assert [str(patience(args, semantics)) for semantics in (IMPROVED, PARITY)] == [ours, theirs]
+    assert [str(min_age(args, semantics)) for semantics in (IMPROVED, PARITY)] == [ours, theirs]
 
 
 def test_a_young_taint_hides_no_older_one() -> None:
@@ -236,18 +236,18 @@ def test_a_cycle_that_ends_at_its_limit_remembers_all_the_same() -> None:
     ("nodes", "said"),
     [
         pytest.param(
-            [tainted()], ("no-candidate", "no node carries a taint that counts here"), id="no taint"
+            [tainted()], ("no-candidate", "no taint of any node is checked by this policy"), id="no taint"
         ),
         pytest.param(
             [tainted("a=1:NoExecute")],
-            ("no-candidate", "no node carries a taint that counts here"),
+            ("no-candidate", "no taint of any node is checked by this policy"),
             id="one that never counts",
         ),
         pytest.param(
             [tainted(f"{CORDON}:NoSchedule", name=f"n{i}") for i in range(2)],
             (
                 "taints-ignored",
-                "no node carries a taint that counts here; ignored: 2 of the life cycle of nodes",
+                "no taint of any node is checked by this policy; ignored: 2 node lifecycle taints",
             ),
             id="of the life cycle",
         ),
@@ -255,8 +255,8 @@ def test_a_cycle_that_ends_at_its_limit_remembers_all_the_same() -> None:
             [tainted(TAINT, f"{CORDON}:NoSchedule", aged="1m")],
             (
                 "taints-ignored",
-                "no node carries a taint that counts here; "
-                "ignored: 1 of the life cycle of nodes, 1 younger than `minTaintAge`",
+                "no taint of any node is checked by this policy; "
+                "ignored: 1 node lifecycle taints, 1 younger than `minTaintAge`",
             ),
             id="young and of the life cycle",
         ),
@@ -278,12 +278,12 @@ def test_who_asks_about_a_node_hears_which_of_its_taints_do_not_count_and_why() 
         (
             "n1",
             "taint-ignored",
-            f"its taint {TAINT} does not count: it is 3m old, `minTaintAge` is 10m",
+            f"its taint {TAINT} is ignored: it is 3m old, `minTaintAge` is 10m",
         ),
         (
             "n1",
             "taint-ignored",
-            f"its taint {CORDON}:NoSchedule does not count: it tells of the life cycle of the "
+            f"its taint {CORDON}:NoSchedule is ignored: it tells of the life cycle of the "
             "node; name it in `includedTaints` to have it count",
         ),
     ]

@@ -276,7 +276,7 @@ HABITS = [
         evictor={"minReplicas": 2},
     ),
     Habit(
-        "copies_told_by_spelling",
+        "copies_compared_by_spelling",
         PARITY,
         COPIES,
         {},

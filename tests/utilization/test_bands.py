@@ -5,12 +5,19 @@ from __future__ import annotations
 import pytest
 
 from resettle.model.objects import Node
-from resettle.utilization.bands import FROM_MEAN, STATIC, Bands, Scale, banded, named_scale
+from resettle.utilization.bands import (
+    FROM_MEAN,
+    STATIC,
+    BandLimits,
+    Bands,
+    named_limits,
+    sort_into_bands,
+)
 
 METRIC = "MetricResource"
-TEN_OFF = named_scale("Low", [METRIC], from_mean=True)
-UP_ONLY = named_scale("AsymmetricLow", [METRIC], from_mean=True)
-MEDIUM = named_scale("Medium", [METRIC])
+TEN_OFF = named_limits("Low", [METRIC], from_mean=True)
+UP_ONLY = named_limits("AsymmetricLow", [METRIC], from_mean=True)
+MEDIUM = named_limits("Medium", [METRIC])
 
 
 def nodes(*usage: float | None, cordoned: tuple[int, ...] = ()) -> dict[Node, float | None]:
@@ -18,12 +25,14 @@ def nodes(*usage: float | None, cordoned: tuple[int, ...] = ()) -> dict[Node, fl
     return {Node(f"n{i}", {}, unschedulable=i in cordoned): share for i, share in enumerate(usage)}
 
 
-def sorted_into(found: dict[Node, float | None], scale: Scale, **more: list[str]) -> Bands:
+def sorted_into(found: dict[Node, float | None], scale: BandLimits, **more: list[str]) -> Bands:
     measured = {node: {METRIC: share} for node, share in found.items() if share is not None}
-    return banded(found, measured, scale, **more)
+    return sort_into_bands(found, measured, scale, **more)
 
 
-def words(found: dict[Node, float | None], scale: Scale, **more: list[str]) -> list[str | None]:
+def words(
+    found: dict[Node, float | None], scale: BandLimits, **more: list[str]
+) -> list[str | None]:
     bands = sorted_into(found, scale, **more)
     return [bands.of(node) for node in found]
 
@@ -48,7 +57,7 @@ def words(found: dict[Node, float | None], scale: Scale, **more: list[str]) -> l
         pytest.param(nodes(95, 97, 99), TEN_OFF, ["within"] * 3, id="no line above 100"),
         pytest.param(
             nodes(0, 0, 30),
-            named_scale("Medium", [METRIC], from_mean=True),
+            named_limits("Medium", [METRIC], from_mean=True),
             ["under", "under", "within"],
             id="nor below 0",
         ),
@@ -67,13 +76,13 @@ def words(found: dict[Node, float | None], scale: Scale, **more: list[str]) -> l
     ],
 )
 def test_nodes_are_sorted_by_the_lines(
-    found: dict[Node, float | None], scale: Scale, bands: list[str]
+    found: dict[Node, float | None], scale: BandLimits, bands: list[str]
 ) -> None:
     assert words(found, scale) == bands
 
 
 def test_every_resource_must_be_low_for_under_and_one_is_enough_for_over() -> None:
-    scale = named_scale("Medium", ["cpu", "memory"])
+    scale = named_limits("Medium", ["cpu", "memory"])
     low, mixed, high = Node("low", {}), Node("mixed", {}), Node("high", {})
     measured = {
         low: {"cpu": 10.0, "memory": 20.0},
@@ -81,7 +90,7 @@ def test_every_resource_must_be_low_for_under_and_one_is_enough_for_over() -> No
         high: {"cpu": 10.0, "memory": 60.0},
     }
 
-    bands = banded(measured, measured, scale)
+    bands = sort_into_bands(measured, measured, scale)
 
     assert (bands.under, bands.within, bands.over) == ([low], [mixed], [high])
 
@@ -89,7 +98,7 @@ def test_every_resource_must_be_low_for_under_and_one_is_enough_for_over() -> No
 def test_nodes_that_may_take_pods_are_open_and_in_order() -> None:
     found = nodes(30, 90, 10, 40, None, cordoned=(3,))
 
-    assert [node.name for node in sorted_into(found, MEDIUM).open] == ["n0", "n2"]
+    assert [node.name for node in sorted_into(found, MEDIUM).possible_targets] == ["n0", "n2"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +115,7 @@ def test_nodes_that_may_take_pods_are_open_and_in_order() -> None:
 def test_a_node_that_was_over_stays_so_until_it_falls_by_the_margin(
     share: float, before: list[str], band: str
 ) -> None:
-    scale = Scale(low={METRIC: 20.0}, high={METRIC: 50.0}, margin=10.0)
+    scale = BandLimits(low={METRIC: 20.0}, high={METRIC: 50.0}, margin=10.0)
 
     assert words(nodes(share), scale, over_before=before) == [band]
 
@@ -125,7 +134,7 @@ def test_a_node_nobody_asked_about_is_in_no_band() -> None:
 def test_a_word_stands_for_the_same_pair_on_every_resource(
     word: str, from_mean: bool, pair: tuple[float, float]
 ) -> None:
-    scale = named_scale(word, ["cpu", "memory"], from_mean=from_mean)
+    scale = named_limits(word, ["cpu", "memory"], from_mean=from_mean)
 
     assert (scale.low, scale.high) == (
         {"cpu": pair[0], "memory": pair[0]},
@@ -146,6 +155,6 @@ def test_a_word_stands_for_the_same_pair_on_every_resource(
 def test_words_mean_what_operators_know_them_for(
     word: str, from_mean: bool, low: float, high: float
 ) -> None:
-    scale = named_scale(word, [METRIC], from_mean=from_mean)
+    scale = named_limits(word, [METRIC], from_mean=from_mean)
 
     assert (scale.low[METRIC], scale.high[METRIC]) == (low, high)

@@ -8,7 +8,7 @@ from resettle.framework.view import View
 from resettle.model.selectors import parse_selector
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.testing import cluster, node
-from resettle.utilization.bands import balanced
+from resettle.utilization.bands import nodes_to_balance
 
 ROLE = "node-role.kubernetes.io"
 
@@ -41,4 +41,4 @@ def test_the_control_plane_is_balanced_only_where_it_is_named(
     )
     view = View(world.snapshot(), semantics, parse_selector(selector))
 
-    assert [it.name for it in balanced(view)] == names
+    assert [it.name for it in nodes_to_balance(view)] == names

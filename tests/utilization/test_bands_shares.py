@@ -6,7 +6,14 @@ import pytest
 
 from resettle.model.objects import Node
 from resettle.model.resources import parse_quantity
-from resettle.utilization.bands import allowance, around, average, offered, shares, within
+from resettle.utilization.bands import (
+    allowance,
+    average,
+    is_within,
+    node_capacity,
+    offset_from_mean,
+    shares,
+)
 
 Amounts = dict[str, str]
 
@@ -28,7 +35,7 @@ def test_a_node_offers_what_it_allocates(
 ) -> None:
     node = Node("n", {}, allocatable=nano(allocatable), capacity=nano(capacity))
 
-    assert offered(node) == nano(offer)
+    assert node_capacity(node) == nano(offer)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +86,7 @@ def test_only_the_resources_asked_for_are_measured() -> None:
 def test_a_node_is_within_limits_when_no_resource_is_above_its_own(
     measured: dict[str, float], limits: dict[str, float], inside: bool
 ) -> None:
-    assert within(measured, limits) is inside
+    assert is_within(measured, limits) is inside
 
 
 @pytest.mark.parametrize(
@@ -140,7 +147,7 @@ def test_the_average_is_over_the_nodes_that_offer_the_resource(
         pytest.param({"cpu": 30.0}, {"cpu": 5}, {"cpu": 25.0}, {"cpu": 35.0}, id="both sides"),
         pytest.param({"cpu": 3.0}, {"cpu": 5}, {"cpu": 0.0}, {"cpu": 8.0}, id="not below 0"),
         pytest.param({"cpu": 98.0}, {"cpu": 5}, {"cpu": 93.0}, {"cpu": 100.0}, id="not above 100"),
-        pytest.param({"cpu": 150.0}, {"cpu": 5}, {"cpu": 100.0}, {"cpu": 100.0}, id="overfull"),
+        pytest.param({"cpu": 150.0}, {"cpu": 5}, {"cpu": 100.0}, {"cpu": 100.0}, id="is_over"),
         pytest.param({"cpu": 30.0}, {}, {}, {}, id="without a deviation there is no limit"),
         pytest.param({}, {"cpu": 5}, {}, {}, id="without an average there is none either"),
     ],
@@ -151,5 +158,5 @@ def test_deviations_lie_around_the_average_and_between_0_and_100(
     low: dict[str, float],
     high: dict[str, float],
 ) -> None:
-    assert around(mean, deviation, -1) == low
-    assert around(mean, deviation, +1) == high
+    assert offset_from_mean(mean, deviation, -1) == low
+    assert offset_from_mean(mean, deviation, +1) == high

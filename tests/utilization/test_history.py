@@ -7,26 +7,26 @@ from datetime import timedelta
 import pytest
 
 from resettle.testing import NOW
-from resettle.utilization.history import Patience, Sighting, Streak, followed
+from resettle.utilization.history import BandSample, HotNodeCondition, Streak, update_streaks
 
-PATIENCE = Patience(over=3, calm=2)
-
-
-def at(minute: float) -> Sighting:
-    return Sighting(True, NOW + timedelta(minutes=minute))
+PATIENCE = HotNodeCondition(over=3, calm=2)
 
 
-def told(series: str, patience: Patience = PATIENCE) -> str:
+def at(minute: float) -> BandSample:
+    return BandSample(True, NOW + timedelta(minutes=minute))
+
+
+def told(series: str, patience: HotNodeCondition = PATIENCE) -> str:
     """Hot (`H`) or calm (`.`) after each sample: `o` over, `-` not, `=` the same one, ` ` none."""
     streaks: dict[str, Streak] = {}
-    last = Sighting(False, NOW)
+    last = BandSample(False, NOW)
     states = ""
     for minute, sample in enumerate(series, 1):
         now = NOW + timedelta(minutes=minute)
         if sample in "o-":
-            last = Sighting(sample == "o", now)
+            last = BandSample(sample == "o", now)
         seen = {} if sample == " " else {"n": last}
-        streaks = followed(streaks, seen, patience, now)
+        streaks = update_streaks(streaks, seen, patience, now)
         states += "H" if "n" in streaks and streaks["n"].hot else "."
     return states
 
@@ -49,14 +49,14 @@ def test_a_node_is_hot_after_enough_samples_in_a_row(series: str, states: str) -
 
 
 def test_one_sample_is_enough_where_one_is_asked_for() -> None:
-    assert told("-o-", Patience(over=1, calm=1)) == ".H."
+    assert told("-o-", HotNodeCondition(over=1, calm=1)) == ".H."
 
 
 def test_cycles_that_are_far_apart_count_as_well() -> None:
     streaks: dict[str, Streak] = {}
     for hour in range(3):
         seen = at(hour * 60)
-        streaks = followed(streaks, {"n": seen}, PATIENCE, seen.at)
+        streaks = update_streaks(streaks, {"n": seen}, PATIENCE, seen.at)
 
     assert streaks["n"].hot
 
@@ -64,8 +64,8 @@ def test_cycles_that_are_far_apart_count_as_well() -> None:
 def test_nodes_do_not_share_their_streaks() -> None:
     streaks: dict[str, Streak] = {}
     for minute in range(3):
-        calm = Sighting(False, at(minute).at)
-        streaks = followed(streaks, {"b": at(minute), "a": calm}, PATIENCE, calm.at)
+        calm = BandSample(False, at(minute).at)
+        streaks = update_streaks(streaks, {"b": at(minute), "a": calm}, PATIENCE, calm.at)
 
     assert {name: streak.hot for name, streak in streaks.items()} == {"a": False, "b": True}
     assert list(streaks) == ["a", "b"]

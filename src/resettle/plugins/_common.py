@@ -1,4 +1,7 @@
-"""How the strategies here say that they had nothing to do, or could do no more."""
+"""What strategies share: proposing the pods of one node, and the usual reasons to stop.
+
+A limit of a node ends the turn of that node only; the limit of the cycle ends the plugin.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +9,53 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 
 from resettle.framework.draft import Draft
-from resettle.framework.verdict import Limit, Stopped
+from resettle.framework.verdict import Limit, NotProposed, Stopped
 from resettle.model.node_index import NodeSet
 from resettle.model.pod import Pod
 
-NO_CANDIDATE = Stopped("no-candidate", "no pod is one that this plugin looks for")
+NO_CANDIDATE = Stopped("no-candidate", "no matching pods")
 LIMIT_REACHED = Stopped("limit-total", "the limit of moves in one cycle is reached")
 
 
-class Next(Enum):
+class SweepResult(Enum):
     """How a sweep over the pods of one node ended."""
 
-    NODE = "the next node"
-    NOTHING = "the plugin is done: the cycle takes no more moves"
+    NEXT_NODE = "go on with the next node"
+    LIMIT_REACHED = "the limit of moves in one cycle is reached"
 
 
-def propose_in_turn(
+def propose_each(
     draft: Draft,
     pods: Iterable[Pod],
     because: Callable[[Pod], str],
     onto: Callable[[Pod], NodeSet] | None = None,
-) -> Next:
-    """Proposes the pods of one node until its limit or the cycle's is reached."""
+) -> SweepResult:
+    """Propose the pods of one node until its limit or the cycle's is reached."""
     for pod in pods:
         better = onto(pod) if onto else None
         match draft.propose(pod, because=because(pod), onto=better).limit:
             case Limit.NODE | Limit.NODES:
-                return Next.NODE
+                return SweepResult.NEXT_NODE
             case Limit.TOTAL:
-                return Next.NOTHING
-    return Next.NODE
+                return SweepResult.LIMIT_REACHED
+    return SweepResult.NEXT_NODE
+
+
+# -- reasons why a pod is not proposed ------------------------------------------------------------
+
+
+def namespace_excluded(pod: Pod, key: str) -> NotProposed:
+    """The pod's namespace is excluded by the argument of this key."""
+    says = f"its namespace {pod.namespace} is excluded by `{key}`"
+    return NotProposed("namespace-left-out", says)
+
+
+def owner_excluded(pod: Pod, key: str) -> NotProposed:
+    """The kind of the pod's owner is excluded by the argument of this key."""
+    kinds = ", ".join(owner.kind for owner in pod.owners) or "nothing"
+    return NotProposed("other-owner", f"is owned by {kinds}, which `{key}` excludes")
+
+
+NO_EXIT_CODE = NotProposed(
+    "other-exit-code", "none of its containers ended with one of the `exitCodes`"
+)

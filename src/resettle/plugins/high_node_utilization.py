@@ -1,6 +1,6 @@
-"""HighNodeUtilization: empty nodes that are hardly used, so that they can go.
+"""HighNodeUtilization: drain nodes that are hardly used, so that they can be removed.
 
-Only the scheduler decides where the pods land; this helps where it packs nodes rather than spreads.
+The scheduler decides where the pods land: useful where it packs nodes (MostAllocated).
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from resettle.framework.verdict import Band, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.objects import Node
 from resettle.model.pod import Pod
-from resettle.plugins.node_utilization.improved import Relief
+from resettle.plugins._common import namespace_excluded
+from resettle.plugins.node_utilization.improved import LoadReliever
 from resettle.plugins.node_utilization.upstream import (
     ALL_UNDER,
     NO_DESTINATION,
     NO_UNDERUTILIZED,
     Balance,
     EvictableNamespaces,
-    Source,
+    SourceNode,
     exclude_only,
     move_load,
     threshold_problems,
@@ -29,9 +30,16 @@ from resettle.plugins.node_utilization.upstream import (
 )
 from resettle.policy.args import Args as PluginArgs
 from resettle.policy.problems import Problem
-from resettle.utilization.bands import UNDER, Bands, Scale, banded, offered, shares
-from resettle.utilization.describe import nearest, tell_bands, told
-from resettle.utilization.usage import BASIC, Requests
+from resettle.utilization.bands import (
+    UNDER,
+    BandLimits,
+    Bands,
+    node_capacity,
+    shares,
+    sort_into_bands,
+)
+from resettle.utilization.describe import band_with_figures, nearest_to_limit, report_bands
+from resettle.utilization.usage import BASIC, RequestedUsage
 
 
 class Args(PluginArgs, frozen=True, kw_only=True):
@@ -52,48 +60,48 @@ class Args(PluginArgs, frozen=True, kw_only=True):
 
 
 def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
-    """Proposes pods of the emptiest nodes while the others have room."""
-    tell_bands(view.prepared(args, bands_of), Requests(view), draft)
+    """Propose pods of the emptiest nodes while the others have room."""
+    report_bands(view.prepare_once(args, bands_of), RequestedUsage(view), draft)
     if stop := _nothing_to_do(args, view):
         return stop
-    under, destinations = _parted(args, view)
-    habits = draft.semantics
+    under, destinations = _sources_and_destinations(args, view)
+    semantics = draft.semantics
     load = Balance(
-        Requests(view),
+        RequestedUsage(view),
         args.thresholds,
         dict.fromkeys(args.thresholds, 100.0),
         destinations,
-        tolerations_counted=habits.tolerations_counted,
+        tolerations_counted=semantics.tolerations_counted,
     )
-    sources = [Source(node, load) for node in sorted(under, key=load.heft)]
+    sources = [SourceNode(node, load) for node in sorted(under, key=load.total_usage)]
 
-    def concerned(pod: Pod) -> bool:
-        return concerns(pod, args, bystanders=habits.bystanders_moved)
+    def may_move(pod: Pod) -> bool:
+        return concerns(pod, args, bystanders=semantics.bystanders_moved)
 
-    def because(source: Source) -> str:
-        return f"{source.node.name} is hardly used and could be emptied"
+    def because(source: SourceNode) -> str:
+        return f"{source.node.name} is at {source.figures(args.thresholds)}"
 
-    if not habits.weak_fit:
-        return Relief(load, destinations, view, draft).empty(sources, concerned, because)
+    if not semantics.weak_fit:
+        return LoadReliever(load, destinations, view, draft).drain(sources, may_move, because)
     return move_load(
         sources,
         load,
         view,
         draft,
         keep_going=lambda _: load.has_room,
-        concerns=concerned,
+        concerns=may_move,
         because=because,
     )
 
 
-def _parted(args: Args, view: View) -> tuple[list[Node], list[Node]]:
+def _sources_and_destinations(args: Args, view: View) -> tuple[list[Node], list[Node]]:
     """Nodes that are hardly used, and nodes that could take their pods."""
-    bands = view.prepared(args, bands_of)
+    bands = view.prepare_once(args, bands_of)
     return bands.under, [node for node in bands.within if not node.unschedulable]
 
 
 def _nothing_to_do(args: Args, view: View) -> Stopped | None:
-    under, destinations = _parted(args, view)
+    under, destinations = _sources_and_destinations(args, view)
     if not under:
         return NO_UNDERUTILIZED
     if len(under) <= args.number_of_nodes:
@@ -118,46 +126,50 @@ def concerns(pod: Pod, args: Args, *, bystanders: bool) -> bool:
 
 
 def bands_of(args: Args, view: View) -> Bands:
-    """Nodes in scope that are hardly used, and the others: there is no line to be over."""
-    usage = Requests(view)
+    """Nodes in scope that are hardly used, and the others: there is no high limit."""
+    usage = RequestedUsage(view)
     rows = {
-        node: shares(usage.of_node(node), offered(node), args.thresholds) for node in view.nodes
+        node: shares(usage.of_node(node), node_capacity(node), args.thresholds)
+        for node in view.nodes
     }
-    return banded(view.nodes, rows, Scale(low=args.thresholds, high={}, cordoned_too=True))
+    return sort_into_bands(
+        view.nodes, rows, BandLimits(low=args.thresholds, high={}, include_cordoned=True)
+    )
 
 
 def band(args: Args, view: View, node: Node) -> Band | None:
     """Where the thresholds put a node in scope."""
-    bands = view.prepared(args, bands_of)
+    bands = view.prepare_once(args, bands_of)
     name = bands.of(node)
     if name is None:
         return None
     row = bands.measured[node]
-    return told(name, node, row, args.thresholds, "threshold", Requests(view))
+    return band_with_figures(name, node, row, args.thresholds, "threshold", RequestedUsage(view))
 
 
 def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
-    """Whether the pod's node is in good use, or nothing can be done about it."""
-    node = view.fleet.get(pod.node)
-    found = band(args, view, node) if node else None
-    if found is None:
+    """Why the plugin leaves the pod alone: its node is used enough, or nothing can be done."""
+    node = view.node_index.get(pod.node)
+    node_band = band(args, view, node) if node else None
+    if node_band is None:
         return None
-    if found.name != UNDER:
-        return NotProposed("node-used", found.says)
+    if node_band.name != UNDER:
+        return NotProposed("node-used", node_band.says)
     if stop := _nothing_to_do(args, view):
-        return NotProposed(stop.code, f"{found.says}, but {stop.says}")
+        return NotProposed(stop.code, f"{node_band.says}, but {stop.says}")
     if concerns(pod, args, bystanders=view.semantics.bystanders_moved):
         return None
     if args.evictable_namespaces and not args.evictable_namespaces.admits(pod.namespace):
-        said = f"its namespace {pod.namespace} is left out by `evictableNamespaces`"
-        return NotProposed("namespace-left-out", said)
-    return NotProposed("no-relief", "requests nothing of what the thresholds are about")
+        return namespace_excluded(pod, "evictableNamespaces")
+    return NotProposed("no-relief", "requests none of the resources in `thresholds`")
 
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
-    """Nodes that are nearly empty enough to be emptied."""
-    bands, usage = view.prepared(args, bands_of), Requests(view)
-    return nearest(bands.within, bands.measured, args.thresholds, "threshold", usage, below=False)
+    """Nodes that are nearly empty enough to be drained."""
+    bands, usage = view.prepare_once(args, bands_of), RequestedUsage(view)
+    return nearest_to_limit(
+        bands.within, bands.measured, args.thresholds, "threshold", usage, below=False
+    )
 
 
 PLUGIN = Plugin(

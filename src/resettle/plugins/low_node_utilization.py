@@ -10,17 +10,18 @@ from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Band, NotProposed, Stopped
 from resettle.framework.view import View
-from resettle.model.measurements import Question
+from resettle.model.measurements import MetricsQuery
 from resettle.model.objects import Node
 from resettle.model.pod import Pod
-from resettle.plugins.node_utilization.improved import Relief
+from resettle.plugins._common import namespace_excluded
+from resettle.plugins.node_utilization.improved import LoadReliever
 from resettle.plugins.node_utilization.upstream import (
     ALL_UNDER,
     NO_UNDERUTILIZED,
     NONE_OVER,
     Balance,
     EvictableNamespaces,
-    Source,
+    SourceNode,
     exclude_only,
     move_load,
     threshold_problems,
@@ -32,18 +33,18 @@ from resettle.policy.problems import Problem
 from resettle.utilization.bands import OVER, Bands
 from resettle.utilization.describe import (
     NodeBands,
-    band_of,
     bands_of,
-    nearly,
-    not_over,
-    on_control_plane,
-    tell_bands,
+    describe_band,
+    nodes_near_limit,
+    report_bands,
+    why_control_plane_stays,
+    why_not_over,
 )
 from resettle.utilization.metrics_args import (
     MetricsUtilization,
     metrics_problems,
-    questions,
     usage_of,
+    usage_questions,
 )
 
 
@@ -72,7 +73,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     eviction_limits: EvictionLimits | None = None
     """Limits of this plugin alone."""
     metrics_utilization: MetricsUtilization | None = None
-    """Where use is read from, when not from what pods request."""
+    """Where usage is read from, if not from what pods request."""
 
     def problems(self) -> Iterator[Problem]:
         yield from exclude_only(self.evictable_namespaces)
@@ -94,7 +95,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
             if name in self.target_thresholds:
                 key, other = other, key
             yield Problem(
-                what=f"`{name}` stands in `{key}` but not in `{other}`",
+                what=f"`{name}` is in `{key}` but not in `{other}`",
                 fix="name the same resources in both",
                 at=(key, name),
             )
@@ -109,50 +110,50 @@ class Args(PluginArgs, frozen=True, kw_only=True):
                 )
 
 
-def measures(args: Args) -> frozenset[Question]:
-    """What has to be measured, where use is not taken from requests."""
-    return questions(args.metrics_utilization)
+def measures(args: Args) -> frozenset[MetricsQuery]:
+    """What has to be measured, where usage is not taken from requests."""
+    return usage_questions(args.metrics_utilization)
 
 
 def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
-    """Proposes pods of the fullest nodes until these, or the room elsewhere, are within limits."""
+    """Propose pods of the fullest nodes until these are within limits or there is no more room."""
     usage = usage_of(args.metrics_utilization, view)
     bands = bands_of(args, view, usage)
-    tell_bands(bands, usage, draft)
+    report_bands(bands, usage, draft)
     if stop := _nothing_to_do(args, bands):
         return stop
-    habits = draft.semantics
+    semantics = draft.semantics
     load = Balance(
         usage,
         args.thresholds,
         bands.high,
         bands.under,
-        tolerations_counted=habits.tolerations_counted,
+        tolerations_counted=semantics.tolerations_counted,
     )
-    fullest_first = sorted(bands.over, key=load.heft, reverse=True)
+    fullest_first = sorted(bands.over, key=load.total_usage, reverse=True)
     limit = args.eviction_limits.node if args.eviction_limits else None
     excluded = args.evictable_namespaces
 
     def concerns(pod: Pod) -> bool:
         return excluded is None or excluded.admits(pod.namespace)
 
-    def because(source: Source) -> str:
+    def because(source: SourceNode) -> str:
         return f"{source.node.name} is at {source.above(bands.high)}"
 
-    sources = [Source(node, load) for node in fullest_first]
-    if not habits.weak_fit:
-        if usage.blind:
-            # What a pod brings along could tip a node that is within its lines, and nobody knows.
-            relief = Relief(load, bands.under, view, draft)
-            return relief.ease(sources, concerns, because, 1 if limit is None else limit)
-        relief = Relief(load, bands.open, view, draft)
-        return relief.lighten(sources, concerns, because, limit)
+    sources = [SourceNode(node, load) for node in fullest_first]
+    if not semantics.weak_fit:
+        if not usage.knows_pods:
+            # The usage of a pod is unknown, so it could push a node that is within to over.
+            reliever = LoadReliever(load, bands.under, view, draft)
+            return reliever.relieve_blind(sources, concerns, because, 1 if limit is None else limit)
+        reliever = LoadReliever(load, bands.possible_targets, view, draft)
+        return reliever.relieve(sources, concerns, because, limit)
     return move_load(
         sources,
         load,
         view,
         draft,
-        keep_going=lambda source: source.overfull and load.has_room,
+        keep_going=lambda source: source.is_over and load.has_room,
         concerns=concerns,
         because=because,
         per_node=limit,
@@ -172,34 +173,33 @@ def _nothing_to_do(args: Args, bands: Bands) -> Stopped | None:
 
 def band(args: Args, view: View, node: Node) -> Band | None:
     """Where the thresholds put a node in scope."""
-    seen = view.prepared(args, NodeBands)
-    return band_of(node, seen.bands, seen.usage, "threshold", "target")
+    node_bands = view.prepare_once(args, NodeBands)
+    return describe_band(node, node_bands.bands, node_bands.usage, "threshold", "target")
 
 
 def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
-    """Whether the pod's node is not too full, or nothing can be done about it."""
-    node = view.fleet.get(pod.node)
+    """Why the plugin leaves the pod alone: its node is not too full, or nothing can be done."""
+    node = view.node_index.get(pod.node)
     if node is None:
         return None
-    found = band(args, view, node)
-    if found is None:
-        return on_control_plane(node)
-    seen = view.prepared(args, NodeBands)
-    if found.name != OVER:
-        return not_over(found, seen.usage.doubt(node))
-    if stop := _nothing_to_do(args, seen.bands):
-        return NotProposed(stop.code, f"{found.says}, but {stop.says}")
+    node_band = band(args, view, node)
+    if node_band is None:
+        return why_control_plane_stays(node)
+    node_bands = view.prepare_once(args, NodeBands)
+    if node_band.name != OVER:
+        return why_not_over(node_band, node_bands.usage.problem(node))
+    if stop := _nothing_to_do(args, node_bands.bands):
+        return NotProposed(stop.code, f"{node_band.says}, but {stop.says}")
     excluded = args.evictable_namespaces
     if excluded is not None and not excluded.admits(pod.namespace):
-        said = f"its namespace {pod.namespace} is left out by `evictableNamespaces`"
-        return NotProposed("namespace-left-out", said)
+        return namespace_excluded(pod, "evictableNamespaces")
     return None
 
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
-    """Nodes that are nearly too full; where none is empty enough, those that nearly are."""
-    seen = view.prepared(args, NodeBands)
-    return nearly(seen.bands, seen.usage, "threshold", "target")
+    """Nodes that are nearly over; where no node is under, those that nearly are."""
+    node_bands = view.prepare_once(args, NodeBands)
+    return nodes_near_limit(node_bands.bands, node_bands.usage, "threshold", "target")
 
 
 PLUGIN = Plugin(

@@ -1,6 +1,6 @@
-"""PodLifeTime: evict pods that have outlived what the policy allows, or are in a state it names.
+"""PodLifeTime: evict pods that are older than the policy allows, or in a state it names.
 
-Oldest first: when a limit ends the cycle early, the longest overdue have gone.
+Oldest first: when a limit ends the cycle early, the oldest have gone.
 """
 
 from __future__ import annotations
@@ -16,10 +16,16 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import Limit, NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.pod import CONDITIONS, ContainerState, Pod, whole_seconds
-from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE
-from resettle.policy.args import Int32, Namespaces, SelectingArgs, Unsigned, one_sided
+from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, NO_EXIT_CODE, owner_excluded
+from resettle.policy.args import (
+    Int32,
+    Namespaces,
+    SelectingArgs,
+    Unsigned,
+    include_exclude_problems,
+)
 from resettle.policy.problems import Problem, did_you_mean
-from resettle.times import spoken
+from resettle.times import format_duration
 
 STATES = frozenset(
     {
@@ -89,7 +95,7 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
-        yield from one_sided(self.owner_kinds, "ownerKinds")
+        yield from include_exclude_problems(self.owner_kinds, "ownerKinds")
         for i, state in enumerate(self.states):
             if state not in STATES:
                 yield Problem(
@@ -113,8 +119,8 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
             )
 
 
-def overdue(pod: Pod, args: Args, now: datetime) -> str | None:
-    """Why the pod should go, or None while it may stay."""
+def reason_to_evict(pod: Pod, args: Args, now: datetime) -> str | None:
+    """Why the pod should be evicted, or None if it may stay."""
     limit = args.max_pod_life_time_seconds
     if limit is not None and not _older(pod, limit, now):
         return None
@@ -131,7 +137,14 @@ def overdue(pod: Pod, args: Args, now: datetime) -> str | None:
         return None
     if limit is None:
         return f"is in a state the policy names ({pod.state.reason or pod.state.phase})"
-    return f"has lived {whole_seconds(pod.age(now))} s, longer than {limit} s"
+    return _longer(pod.age(now), timedelta(seconds=limit))
+
+
+def _longer(age: timedelta, limit: timedelta) -> str:
+    """Both durations in two units, or in full where two units do not show the difference."""
+    units = 2 if format_duration(age) != format_duration(limit) else 4
+    old, most = format_duration(age, units), format_duration(limit, units)
+    return f"is {old} old, longer than {most}"
 
 
 def _older(pod: Pod, limit: int, now: datetime) -> bool:
@@ -176,16 +189,16 @@ def _of_kind(pod: Pod, kinds: Namespaces) -> bool:
 
 
 def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
-    """Proposes every overdue pod of every node, oldest first."""
+    """Propose every pod that matches the criteria, oldest first."""
     pods = (
         pod
         for node in view.nodes
-        for pod in draft.walked(view.pods_selected_by(args, view.pods_on(node)))
+        for pod in draft.presort(view.pods_selected_by(args, view.pods_on(node)))
     )
-    reasons = {pod: why for pod in pods if (why := overdue(pod, args, view.taken_at))}
+    reasons = {pod: why for pod in pods if (why := reason_to_evict(pod, args, view.taken_at))}
     if not reasons:
         return NO_CANDIDATE
-    for pod in draft.ordered(reasons, Pod.seniority):
+    for pod in draft.sort(reasons, Pod.seniority):
         if draft.propose(pod, because=reasons[pod]).limit is Limit.TOTAL:
             return LIMIT_REACHED
     return None
@@ -194,10 +207,10 @@ def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
 def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """Which criterion the pod does not meet."""
     now, limit = view.taken_at, args.max_pod_life_time_seconds
-    if overdue(pod, args, now):
+    if reason_to_evict(pod, args, now):
         return None
     if limit is not None and not _older(pod, limit, now):
-        return NotProposed("too-young", _compared(pod, limit, now))
+        return NotProposed("too-young", _describe_age(pod, limit, now))
     if args.states and not _in_a_state(pod, args):
         state = pod.state.reason or pod.state.phase
         return NotProposed("other-state", f"is {state}, not {' or '.join(args.states)}")
@@ -206,20 +219,19 @@ def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
             "other-condition", "is in none of the `conditions`, or not for long enough"
         )
     if args.owner_kinds and not _of_kind(pod, args.owner_kinds):
-        kinds = ", ".join(owner.kind for owner in pod.owners) or "nothing"
-        return NotProposed("other-owner", f"is owned by {kinds}, which `ownerKinds` leaves out")
-    return NotProposed("other-exit-code", "no container of it ended with one of the `exitCodes`")
+        return owner_excluded(pod, "ownerKinds")
+    return NO_EXIT_CODE
 
 
-def _compared(pod: Pod, limit: int, now: datetime) -> str:
+def _describe_age(pod: Pod, limit: int, now: datetime) -> str:
     if pod.created is None:
-        return "does not say when it was created"
-    most = spoken(timedelta(seconds=limit))
-    return f"is {spoken(pod.age(now))} old, the limit is {most}"
+        return "has no creation time"
+    most = format_duration(timedelta(seconds=limit))
+    return f"is {format_duration(pod.age(now))} old, the limit is {most}"
 
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
-    """The oldest pods that are not overdue yet."""
+    """The oldest pods that are not old enough yet."""
     limit, now = args.max_pod_life_time_seconds, view.taken_at
     if limit is None:
         return
@@ -230,7 +242,7 @@ def near_misses(args: Args, view: View) -> Iterator[str]:
         if pod.created is not None and not _older(pod, limit, now)
     )
     for pod in nsmallest(3, young, key=Pod.seniority):
-        yield f"{pod.key} {_compared(pod, limit, now)}"
+        yield f"{pod.key} {_describe_age(pod, limit, now)}"
 
 
 def reads(args: Args) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """RemoveDuplicates: spread the pods of one owner where several of them share a node.
 
-The first pod of a kind on a node is the original; how many more may stay follows from the number of
-nodes that could take them.
+The first pod of a kind on a node is the original; how many more may stay depends on the number of
+nodes that could take them (upstream's getTargetNodes).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from resettle.framework.view import View
 from resettle.model.constraints import NodeTerm
 from resettle.model.node_index import NodeSet
 from resettle.model.pod import Pod, Spec, Template
-from resettle.plugins._common import LIMIT_REACHED
+from resettle.plugins._common import LIMIT_REACHED, namespace_excluded, owner_excluded
 from resettle.policy.args import Args as PluginArgs
-from resettle.policy.args import Namespaces, one_sided
+from resettle.policy.args import Namespaces, include_exclude_problems
 from resettle.policy.problems import Problem
 
 OwnerKey = tuple[str, str, str, tuple[str, ...]]
@@ -35,26 +35,26 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     """Pods with an owner of such a kind are not looked at."""
 
     def problems(self) -> Iterator[Problem]:
-        yield from one_sided(self.namespaces, "namespaces")
+        yield from include_exclude_problems(self.namespaces, "namespaces")
 
 
 def owner_keys(template: Template) -> list[OwnerKey]:
-    """What the pod is a copy of, once for each owner: who made it, and its images."""
+    """What the pod is a copy of, once for each owner: the owner, and its images."""
     return [
         (template.namespace, owner.kind, owner.name, template.spec.images)
         for owner in template.owners
     ]
 
 
-def concerned(args: Args, template: Template) -> bool:
-    """Whether the plugin looks at pods of this template at all."""
+def is_checked(args: Args, template: Template) -> bool:
+    """Whether the plugin checks pods of this template at all."""
     if args.namespaces is not None and not args.namespaces.admits(template.namespace):
         return False
     return bool(template.owners) and not template.owned_by(args.exclude_owner_kinds)
 
 
 class Copies:
-    """Pods that could go, counted by owner, and those that are not the first on their node."""
+    """Pods that could go, counted by owner; each node keeps the first."""
 
     def __init__(self, args: Args, view: View, draft: Draft) -> None:
         self.total: Counter[OwnerKey] = Counter()
@@ -78,9 +78,9 @@ class Copies:
                 for key in keys:
                     self.total[key] += movable
         kind_of = {pod: kind for kind, crowd in crowds.items() for pod in crowd}
-        for node, pods in view.in_turn(kind_of):
+        for node, pods in view.pods_by_node(kind_of):
             seen: set[int] = set()
-            for pod in draft.walked(pods):
+            for pod in draft.presort(pods):
                 if not draft.could_go(pod):
                     continue
                 kind = kind_of[pod]
@@ -100,10 +100,10 @@ class Copies:
 def _alike(args: Args, view: View) -> list[list[Template]]:
     """Templates that are looked at, those together whose pods are copies of one another."""
     alike: dict[Signature, list[Template]] = {}
-    told = view.population.told
-    for template in view.population.templates:
-        if concerned(args, template):
-            alike.setdefault(told(template, _signature), []).append(template)
+    cached_per_template = view.pod_index.cached_per_template
+    for template in view.pod_index.templates:
+        if is_checked(args, template):
+            alike.setdefault(cached_per_template(template, _signature), []).append(template)
     return list(alike.values())
 
 
@@ -129,31 +129,33 @@ def _signature(template: Template) -> Signature:
 
 def target_nodes(pods: Iterable[Pod], view: View) -> NodeSet:
     """Nodes that could take one of these copies, as far as labels and taints say."""
-    fleet, targets = view.fleet, 0
-    by_spelling = view.semantics.copies_told_by_spelling
+    fleet, targets = view.node_index, 0
+    by_spelling = view.semantics.copies_compared_by_spelling
     asked: set[object] = set()
     for pod in pods:
-        wish = _wish(pod.spec, by_spelling)
-        if wish in asked:
+        key = _constraints_key(pod.spec, by_spelling)
+        if key in asked:
             continue
-        asked.add(wish)
+        asked.add(key)
         demand = pod.spec.demand
-        welcoming = fleet.possibly_welcoming if by_spelling else fleet.welcoming
+        welcoming = (
+            fleet.possibly_matching_node_affinity if by_spelling else fleet.matching_node_affinity
+        )
         open_nodes = (
             view.in_scope
             & fleet.tolerated_by(demand.tolerations)
             & welcoming(demand, pod.node)
-            & (fleet.everyone if by_spelling else fleet.schedulable)
+            & (fleet.all_nodes if by_spelling else fleet.schedulable)
         )
         if open_nodes.bit_count() > 1:
             targets |= open_nodes
     return targets
 
 
-def _wish(spec: Spec, by_spelling: bool) -> tuple[object, ...]:
-    """What tells two copies' wishes apart: tolerations, node selector and affinity.
+def _constraints_key(spec: Spec, by_spelling: bool) -> tuple[object, ...]:
+    """Tolerations, node selector and affinity: copies with equal ones have equal target nodes.
 
-    By their spelling, affinity terms in another order are another wish.
+    Compared by spelling, affinity terms in another order are different.
     """
     terms: object = None
     if spec.required_terms is not None:
@@ -164,16 +166,19 @@ def _wish(spec: Spec, by_spelling: bool) -> tuple[object, ...]:
 
 def _canonical(term: NodeTerm) -> tuple[object, ...]:
     return tuple(
-        frozenset((it.key, it.operator, frozenset(it.values)) for it in requirements)
+        frozenset(
+            (requirement.key, requirement.operator, frozenset(requirement.values))
+            for requirement in requirements
+        )
         for requirements in (term.expressions, term.fields)
     )
 
 
 def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
-    """Proposes of each owner the copies that are more than a node's share."""
+    """Propose of each owner the copies above the number expected on a node."""
     copies = Copies(args, view, draft)
     if draft.keeps_notes:
-        _note_those_that_stay(copies, view, draft)
+        _note_pods_that_stay(copies, view, draft)
     for key, per_node in sorted(copies.surplus.items()):
         share = copies.share(key, view)
         if share is None:
@@ -182,12 +187,12 @@ def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
         shares = None if draft.semantics.weak_fit else Shares(key, share, view)
         for node, pods in per_node.items():
             surplus = max(0, len(pods) + 1 - share)
-            for pod in draft.ordered(pods)[:surplus]:
-                why = f"{len(pods) + 1} copies of {owner} are on {node}, its share is {share}"
+            for pod in draft.sort(pods)[:surplus]:
+                why = f"{len(pods) + 1} copies of {owner} are on {node}, at most {share} expected"
                 better = shares.with_fewer if shares else None
                 verdict = draft.propose(pod, because=why, onto=better)
                 if shares and verdict.admitted:
-                    shares.look_again(pod)
+                    shares.recount(pod)
                 limit = verdict.limit
                 if limit is Limit.TOTAL:
                     return LIMIT_REACHED
@@ -196,8 +201,8 @@ def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
     return None if copies.surplus else NO_COPIES
 
 
-def _note_those_that_stay(copies: Copies, view: View, draft: Draft) -> None:
-    """Notes why copies stay that could go, with the figures that decide so."""
+def _note_pods_that_stay(copies: Copies, view: View, draft: Draft) -> None:
+    """Note why copies that could go stay, with the figures that decide it."""
     for key, first in sorted(copies.first.items()):
         owner, per_node = f"{key[1]} {key[2]}", copies.surplus.get(key, {})
         share = copies.share(key, view) if per_node else None
@@ -212,7 +217,7 @@ def _note_those_that_stay(copies: Copies, view: View, draft: Draft) -> None:
                     says = f"fewer than two nodes could take copies of {owner}"
                     draft.note(pod, "no-place", says)
                 elif here <= share:
-                    says = f"{here} copies of {owner} are on {node}, its share is {share}"
+                    says = f"{here} copies of {owner} are on {node}, at most {share} expected"
                     draft.note(pod, "fair-share", says)
 
 
@@ -221,24 +226,24 @@ class Shares:
 
     def __init__(self, key: OwnerKey, share: int, view: View) -> None:
         self._share = share
-        self._fleet = view.fleet
-        self._residents = view.projection.residents
-        self._copies = self._residents.tally(
+        self._fleet = view.node_index
+        self._residents = view.projection.pod_locations
+        self._copies = self._residents.pods_per_node(
             ("copies", key),
             (key[0],),
             lambda template: key in owner_keys(template),
-            view.population.namespaces.get(key[0], ()),
+            view.pod_index.namespaces.get(key[0], ()),
         )
-        self.with_fewer: NodeSet = view.fleet.everyone
+        self.with_fewer: NodeSet = view.node_index.all_nodes
         for node in self._copies.per_node:
-            self._look_at(node)
+            self._recount_node(node)
 
-    def look_again(self, pod: Pod) -> None:
-        """Takes note of a copy that moves."""
-        self._look_at(pod.node)
-        self._look_at(self._residents.home(pod))
+    def recount(self, pod: Pod) -> None:
+        """Count a copy that moves."""
+        self._recount_node(pod.node)
+        self._recount_node(self._residents.current_node(pod))
 
-    def _look_at(self, node: str) -> None:
+    def _recount_node(self, node: str) -> None:
         single = self._fleet.only(node)
         if self._copies.per_node.get(node, 0) < self._share:
             self.with_fewer |= single
@@ -246,25 +251,21 @@ class Shares:
             self.with_fewer &= ~single
 
 
-NO_COPIES = Stopped("no-candidate", "no two pods of one owner that could go share a node")
+NO_COPIES = Stopped("no-candidate", "no node has two pods of one owner that could go")
 
 
 def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
-    """Whether the pod is no copy, or the only one on its node.
+    """Why the plugin leaves the pod alone: it is no copy, or the only one on its node.
 
     For copies that could go, `balance` notes the figures by which it decides.
     """
     template = pod.template
     if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
-        said = f"its namespace {pod.namespace} is left out by `namespaces`"
-        return NotProposed("namespace-left-out", said)
+        return namespace_excluded(pod, "namespaces")
     if not template.owners:
         return NotProposed("other-owner", "has no owner whose copies could be counted")
-    if not concerned(args, template):
-        kinds = ", ".join(owner.kind for owner in template.owners)
-        return NotProposed(
-            "other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out"
-        )
+    if not is_checked(args, template):
+        return owner_excluded(pod, "excludeOwnerKinds")
     copies = _copies_of(template, view)
     here = sum(copy.node == pod.node for copy in copies)
     owner = f"{template.owners[0].kind} {template.owners[0].name}"
@@ -276,11 +277,11 @@ def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
 def _copies_of(template: Template, view: View) -> list[Pod]:
     """Unfinished pods that are copies of the same thing, on nodes in scope."""
     signature = _signature(template)
-    templates = view.population.namespaces.get(template.namespace, ())
+    templates = view.pod_index.namespaces.get(template.namespace, ())
     return [
         pod
         for other in templates
-        if view.population.told(other, _signature) == signature
+        if view.pod_index.cached_per_template(other, _signature) == signature
         for pod in view.active_of(other)
         if pod.node in view.names_in_scope
     ]

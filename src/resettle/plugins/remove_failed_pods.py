@@ -1,4 +1,4 @@
-"""RemoveFailedPods: evict pods that have failed, once they are old enough to have been seen."""
+"""RemoveFailedPods: evict pods that have failed, once they are old enough to have been noticed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.pod import Pod, whole_seconds
-from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
+from resettle.plugins._common import (
+    LIMIT_REACHED,
+    NO_CANDIDATE,
+    NO_EXIT_CODE,
+    SweepResult,
+    owner_excluded,
+    propose_each,
+)
 from resettle.policy.args import Int32, SelectingArgs, Unsigned
-from resettle.times import spoken
+from resettle.times import format_duration
 
 DEFAULT_LIFETIME_SECONDS = 3600
 
@@ -34,8 +41,8 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
     """`reasons` and `exitCodes` look at init containers too."""
 
 
-def failed(pod: Pod, args: Args, now: datetime) -> str | None:
-    """Why the pod should go, or None while it may stay."""
+def reason_to_evict(pod: Pod, args: Args, now: datetime) -> str | None:
+    """Why the pod should be evicted, or None if it may stay."""
     if pod.state.phase != "Failed":
         return None
     least = args.min_pod_lifetime_seconds
@@ -50,7 +57,7 @@ def failed(pod: Pod, args: Args, now: datetime) -> str | None:
     if args.exit_codes and not any(c.exit_code in args.exit_codes for c in containers):
         return None
     reason = f" ({pod.state.reason})" if pod.state.reason else ""
-    return f"has failed{reason} and is {age} s old"
+    return f"has failed{reason} and is {format_duration(timedelta(seconds=age))} old"
 
 
 def _reasons(pod: Pod, args: Args) -> Iterator[str]:
@@ -63,48 +70,50 @@ def _reasons(pod: Pod, args: Args) -> Iterator[str]:
 
 
 def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
-    """Proposes the failed pods of each node."""
-    found = False
+    """Propose the failed pods of each node."""
+    has_candidates = False
     phase_failed = [
         pod
-        for state, pods in view.population.states.items()
+        for state, pods in view.pod_index.states.items()
         if state.phase == "Failed"
         for pod in view.pods_selected_by(args, pods)
     ]
-    for _, pods in view.in_turn(phase_failed):
+    for _, pods in view.pods_by_node(phase_failed):
         reasons = {
-            pod: why for pod in draft.walked(pods) if (why := failed(pod, args, view.taken_at))
+            pod: why
+            for pod in draft.presort(pods)
+            if (why := reason_to_evict(pod, args, view.taken_at))
         }
-        found = found or bool(reasons)
-        if propose_in_turn(draft, draft.ordered(reasons), reasons.__getitem__) is Next.NOTHING:
+        has_candidates = has_candidates or bool(reasons)
+        if (
+            propose_each(draft, draft.sort(reasons), reasons.__getitem__)
+            is SweepResult.LIMIT_REACHED
+        ):
             return LIMIT_REACHED
-    return None if found else NO_CANDIDATE
+    return None if has_candidates else NO_CANDIDATE
 
 
 def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     """Which criterion the pod does not meet."""
     now = view.taken_at
-    if failed(pod, args, now):
+    if reason_to_evict(pod, args, now):
         return None
     if pod.state.phase != "Failed":
         return NotProposed("other-state", f"is {pod.state.phase or 'in no phase'}, not Failed")
     if pod.age(now) < _least(args):
-        return NotProposed("too-young", _compared(pod, args, now))
+        return NotProposed("too-young", _describe_age(pod, args, now))
     if pod.template.owned_by(args.exclude_owner_kinds):
-        kinds = ", ".join(owner.kind for owner in pod.owners)
-        return NotProposed(
-            "other-owner", f"is owned by {kinds}, which `excludeOwnerKinds` leaves out"
-        )
+        return owner_excluded(pod, "excludeOwnerKinds")
     if args.reasons and not set(args.reasons) & set(_reasons(pod, args)):
         given = ", ".join(dict.fromkeys(_reasons(pod, args))) or "no reason"
         return NotProposed("other-reason", f"failed with {given}, which is not among the `reasons`")
-    return NotProposed("other-exit-code", "no container of it ended with one of the `exitCodes`")
+    return NO_EXIT_CODE
 
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
-    """The oldest failed pods that have not been seen for long enough yet."""
+    """The oldest failed pods that are not old enough yet."""
     now, least = view.taken_at, _least(args)
-    states = view.population.states
+    states = view.pod_index.states
     fresh = [
         pod
         for state, pods in states.items()
@@ -113,7 +122,7 @@ def near_misses(args: Args, view: View) -> Iterator[str]:
         if pod.age(now) < least and pod.node in view.names_in_scope
     ]
     for pod in nsmallest(3, fresh, key=lambda pod: (pod.seniority(), pod.key)):
-        yield f"{pod.key} {_compared(pod, args, now)}"
+        yield f"{pod.key} {_describe_age(pod, args, now)}"
 
 
 def _least(args: Args) -> timedelta:
@@ -121,8 +130,9 @@ def _least(args: Args) -> timedelta:
     return timedelta(seconds=DEFAULT_LIFETIME_SECONDS if least is None else least)
 
 
-def _compared(pod: Pod, args: Args, now: datetime) -> str:
-    return f"is {spoken(pod.age(now))} old, it takes {spoken(_least(args))}"
+def _describe_age(pod: Pod, args: Args, now: datetime) -> str:
+    least = format_duration(_least(args))
+    return f"is {format_duration(pod.age(now))} old, `minPodLifetimeSeconds` is {least}"
 
 
 PLUGIN = Plugin(

@@ -10,7 +10,7 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.pod import Pod, State
-from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
+from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, SweepResult, propose_each
 from resettle.policy.args import Int32, SelectingArgs
 from resettle.policy.problems import Problem, did_you_mean
 
@@ -61,25 +61,25 @@ def restarts_too_often(state: State, args: Args) -> bool:
 
 
 def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
-    """Proposes on each node the pods that restart too often, most restarts first."""
+    """Propose on each node the pods that restart too often, most restarts first."""
 
     def because(pod: Pod) -> str:
         times, most = restarts(pod.state, args), args.pod_restart_threshold
         return f"has restarted {times} times, the threshold is {most}"
 
-    found = False
+    has_candidates = False
     unsettled = [
         pod
-        for state, pods in view.population.states.items()
+        for state, pods in view.pod_index.states.items()
         if restarts_too_often(state, args)
         for pod in view.pods_selected_by(args, pods)
     ]
-    for _, pods in view.in_turn(unsettled):
-        found = True
-        worst_first = draft.ordered(draft.walked(pods), lambda pod: -restarts(pod.state, args))
-        if propose_in_turn(draft, worst_first, because) is Next.NOTHING:
+    for _, pods in view.pods_by_node(unsettled):
+        has_candidates = True
+        worst_first = draft.sort(draft.presort(pods), lambda pod: -restarts(pod.state, args))
+        if propose_each(draft, worst_first, because) is SweepResult.LIMIT_REACHED:
             return LIMIT_REACHED
-    return None if found else NO_CANDIDATE
+    return None if has_candidates else NO_CANDIDATE
 
 
 def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
@@ -87,7 +87,7 @@ def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
     if restarts_too_often(pod.state, args):
         return None
     if restarts(pod.state, args) < args.pod_restart_threshold:
-        return NotProposed("few-restarts", _compared(pod.state, args))
+        return NotProposed("few-restarts", _describe_restarts(pod.state, args))
     return NotProposed("other-state", f"is {pod.state.phase}, not {' or '.join(args.states)}")
 
 
@@ -95,16 +95,16 @@ def near_misses(args: Args, view: View) -> Iterator[str]:
     """The pods with the most restarts below the threshold."""
     settled = [
         pod
-        for state, pods in view.population.states.items()
+        for state, pods in view.pod_index.states.items()
         if 0 < restarts(state, args) < args.pod_restart_threshold
         for pod in view.pods_selected_by(args, pods)
         if pod.node in view.names_in_scope
     ]
     for pod in nsmallest(3, settled, key=lambda pod: (-restarts(pod.state, args), pod.key)):
-        yield f"{pod.key} {_compared(pod.state, args)}"
+        yield f"{pod.key} {_describe_restarts(pod.state, args)}"
 
 
-def _compared(state: State, args: Args) -> str:
+def _describe_restarts(state: State, args: Args) -> str:
     count, most = restarts(state, args), args.pod_restart_threshold
     times = "once" if count == 1 else f"{count} times"
     return f"has {f'restarted {times}' if count else 'never restarted'}, the threshold is {most}"

@@ -1,4 +1,4 @@
-"""RemovePodsViolatingNodeAffinity: evict pods whose node no longer is, or never was, what they ask.
+"""RemovePodsViolatingNodeAffinity: evict pods whose node does not match their node affinity.
 
 A pod only goes if some node of the cycle would take it, whatever DefaultEvictor's `nodeFit` says.
 """
@@ -14,10 +14,10 @@ from resettle.framework.draft import Draft
 from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import NotProposed, Refusal, Stopped
 from resettle.framework.view import View
-from resettle.model.node_index import Fleet, NodeSet
+from resettle.model.node_index import NodeIndex, NodeSet
 from resettle.model.pod import Pod, Spec
 from resettle.model.semantics import Semantics
-from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
+from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, SweepResult, propose_each
 from resettle.policy.args import SelectingArgs
 from resettle.policy.problems import Problem
 
@@ -66,35 +66,36 @@ def states_preferences(spec: Spec) -> bool:
     return bool(spec.preferred_terms)
 
 
-def misplaced(spec: Spec, pods: list[Pod], view: View) -> Reasons:
+def required_violations(spec: Spec, pods: list[Pod], view: View) -> Reasons:
     """Pods of one spec whose node is not one that their required affinity allows."""
-    fleet = view.fleet
+    fleet = view.node_index
     return {
         pod: Reason(f"{pod.node} does not satisfy its required node affinity", welcoming)
         for pod in pods
-        if not fleet.only(pod.node) & (welcoming := fleet.welcoming(spec.demand, pod.node))
+        if not fleet.only(pod.node)
+        & (welcoming := fleet.matching_node_affinity(spec.demand, pod.node))
     }
 
 
-def better_elsewhere(spec: Spec, pods: list[Pod], view: View) -> Reasons:
+def preferred_violations(spec: Spec, pods: list[Pod], view: View) -> Reasons:
     """Pods of one spec that prefer some other node of the cycle to their own."""
     pinned = any(row.term.fields for row in spec.preferred_terms)
     reasons: Reasons = {}
     for own_node, alike in groupby(pods, lambda pod: pod.node if pinned else ""):
-        parts = weights(spec, view.fleet, own_node)
+        parts = weights(spec, view.node_index, own_node)
         best = heaviest(parts, view.in_scope)
         for pod in alike:
-            here = view.fleet.only(pod.node)
+            here = view.node_index.only(pod.node)
             own = sum(weight for weight, nodes in parts if nodes & here)
             if best > own:
                 says = f"prefers another node (weight {best}) to {pod.node} (weight {own})"
-                reasons[pod] = Reason(says, heavier(parts, view.fleet.everyone, own))
+                reasons[pod] = Reason(says, heavier(parts, view.node_index.all_nodes, own))
     return reasons
 
 
-def weights(spec: Spec, fleet: Fleet, own_node: str) -> list[tuple[int, NodeSet]]:
+def weights(spec: Spec, fleet: NodeIndex, own_node: str) -> list[tuple[int, NodeSet]]:
     """For each preferred term its weight and the nodes that have it."""
-    return [(row.weight, fleet.matching(row.term, own_node)) for row in spec.preferred_terms]
+    return [(row.weight, fleet.matching_term(row.term, own_node)) for row in spec.preferred_terms]
 
 
 def heaviest(parts: list[tuple[int, NodeSet]], among: NodeSet) -> int:
@@ -116,77 +117,80 @@ def heavier(parts: list[tuple[int, NodeSet]], among: NodeSet, than: int) -> Node
     return heavier(rest, among & nodes, than - weight) | heavier(rest, among & ~nodes, than)
 
 
-class Question(NamedTuple):
-    """Which specs are worth asking about, and what is asked of their pods."""
+class AffinityCheck(NamedTuple):
+    """Which specs have such an affinity, and which of their pods violate it."""
 
-    worth_asking: Callable[[Spec], bool]
-    unhappy: Callable[[Spec, list[Pod], View], Reasons]
+    applies_to: Callable[[Spec], bool]
+    violations: Callable[[Spec, list[Pod], View], Reasons]
 
 
-QUESTIONS = {
-    REQUIRED: Question(states_requirements, misplaced),
-    PREFERRED: Question(states_preferences, better_elsewhere),
+CHECKS = {
+    REQUIRED: AffinityCheck(states_requirements, required_violations),
+    PREFERRED: AffinityCheck(states_preferences, preferred_violations),
 }
 
 
 def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
-    """Proposes, one affinity type after the other, pods that would be better placed."""
+    """Propose, one affinity type after the other, pods that would be better placed."""
     stopped: Stopped | None = NO_CANDIDATE
     for kind in args.node_affinity_type:
-        if question := QUESTIONS.get(kind):
-            outcome = _sweep(question, args, view, draft)
+        if check := CHECKS.get(kind):
+            outcome = _sweep(check, args, view, draft)
             stopped = outcome if outcome is not NO_CANDIDATE else stopped
     return stopped
 
 
-def _sweep(question: Question, args: Args, view: View, draft: Draft) -> Stopped | None:
+def _sweep(check: AffinityCheck, args: Args, view: View, draft: Draft) -> Stopped | None:
     reasons: Reasons = {}
-    for template in view.population.templates:
-        if question.worth_asking(template.spec):
+    for template in view.pod_index.templates:
+        if check.applies_to(template.spec):
             pods = view.active_of_selected(args, template)
-            reasons |= question.unhappy(template.spec, pods, view)
+            reasons |= check.violations(template.spec, pods, view)
     anywhere = draft.semantics.preference_beyond_reach
-    found = False
-    for _, pods in view.in_turn(reasons):
+    has_candidates = False
+    for _, pods in view.pods_by_node(reasons):
         movable = [
             pod
-            for pod in draft.walked(pods)
-            if (not draft.terminating(pod) or draft.may_leave(pod))
-            and (not draft.semantics.weak_fit or view.upstream_fit.anywhere(pod, view.in_scope))
+            for pod in draft.presort(pods)
+            if (not draft.is_terminating(pod) or draft.may_leave(pod))
+            and (
+                not draft.semantics.weak_fit
+                or view.upstream_fit.feasible_anywhere(pod, view.in_scope)
+            )
         ]
-        found = found or bool(movable)
-        outcome = propose_in_turn(
+        has_candidates = has_candidates or bool(movable)
+        outcome = propose_each(
             draft,
-            draft.ordered(movable),
+            draft.sort(movable),
             lambda pod: reasons[pod].says,
             onto=None if anywhere else lambda pod: reasons[pod].onto,
         )
-        if outcome is Next.NOTHING:
+        if outcome is SweepResult.LIMIT_REACHED:
             return LIMIT_REACHED
-    return None if found else NO_CANDIDATE
+    return None if has_candidates else NO_CANDIDATE
 
 
 def cautions(args: Args, semantics: Semantics) -> Iterator[str]:
-    """Types that exist only as a slip of the pen."""
+    """Types that do not exist, such as misspelled ones."""
     for kind in args.node_affinity_type:
-        if kind not in QUESTIONS:
-            yield f"`{kind}` is no type of node affinity and looks for nothing"
+        if kind not in CHECKS:
+            yield f"`{kind}` is not a type of node affinity, so it matches no pod"
 
 
 def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
-    """Whether the pod states nothing that counts, is where it wants to be, or has nowhere to go."""
-    questions = [QUESTIONS[kind] for kind in args.node_affinity_type if kind in QUESTIONS]
-    asked = [question for question in questions if question.worth_asking(pod.spec)]
-    if not asked:
-        return NotProposed("no-rule", "states no node affinity of a type that counts here")
-    for question in asked:
-        for reason in question.unhappy(pod.spec, [pod], view).values():
+    """Why the plugin leaves the pod alone: no affinity, no violation, or no node that fits."""
+    checks = [CHECKS[kind] for kind in args.node_affinity_type if kind in CHECKS]
+    applicable = [check for check in checks if check.applies_to(pod.spec)]
+    if not applicable:
+        return NotProposed("no-rule", "has no node affinity of a type in `nodeAffinityType`")
+    for check in applicable:
+        for reason in check.violations(pod.spec, [pod], view).values():
             return _nowhere(reason, pod, view)
-    return NotProposed("satisfied", f"{pod.node} is what its node affinity asks for")
+    return NotProposed("satisfied", f"{pod.node} matches its node affinity")
 
 
 def _nowhere(reason: Reason, pod: Pod, view: View) -> NotProposed | None:
-    if not view.semantics.weak_fit or view.upstream_fit.anywhere(pod, view.in_scope):
+    if not view.semantics.weak_fit or view.upstream_fit.feasible_anywhere(pod, view.in_scope):
         return None
     refusal = add_diagnosis(
         Refusal("no-node-fits", "takes it", subject="no node"), pod, view, view.in_scope
@@ -196,7 +200,7 @@ def _nowhere(reason: Reason, pod: Pod, view: View) -> NotProposed | None:
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
     """Pods that would be better placed but that no node takes."""
-    for template in view.population.templates:
+    for template in view.pod_index.templates:
         if template.spec.required_terms is None and not template.spec.preferred_terms:
             continue
         for pod in view.active_of_selected(args, template):

@@ -1,14 +1,9 @@
-"""Taints that say what a node is going through rather than whom it is meant for.
+"""RemovePodsViolatingNodeTaints: evict pods that do not tolerate a taint of their node.
 
-Kubernetes, autoscalers and node agents set them while a node starts, falters or goes, take them off
-again, and see to its pods themselves.
-
-How long a taint has been on its node, where the API often does not say.
-
-RemovePodsViolatingNodeTaints: evict pods that do not tolerate a taint of their node.
-
-NoExecute taints are never looked at: Kubernetes itself removes pods for those. With safe defaults a
-taint of a node's life cycle counts only where it is named, and a young one not yet.
+NoExecute taints are never checked: Kubernetes itself evicts pods for those. With safe defaults a
+node lifecycle taint (set by Kubernetes, autoscalers or node agents while a node starts, fails or is
+removed) counts only where the policy names it, and every taint only after a while. The API often
+does not say how old a taint is, so cycles remember when they first saw it.
 """
 
 from __future__ import annotations
@@ -24,16 +19,16 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.verdict import NotProposed, Stopped
 from resettle.framework.view import View
 from resettle.model.constraints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
-from resettle.model.node_index import Fleet, NodeSet
+from resettle.model.node_index import NodeIndex, NodeSet
 from resettle.model.objects import Node
 from resettle.model.pod import Pod, Spec
 from resettle.model.semantics import Semantics
-from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, Next, propose_in_turn
+from resettle.plugins._common import LIMIT_REACHED, NO_CANDIDATE, SweepResult, propose_each
 from resettle.policy.args import Duration, SelectingArgs, parse_duration
-from resettle.policy.document import Ours
+from resettle.policy.document import ResettleOnly
 from resettle.policy.problems import Problem
 from resettle.policy.versions.upstream_differences import MIN_TAINT_AGE
-from resettle.times import spoken
+from resettle.times import format_duration
 
 KEYS = frozenset(
     {
@@ -75,40 +70,39 @@ PREFIXES = (
 )
 
 
-def of_lifecycle(key: str) -> bool:
-    """Whether a taint of this key belongs to a node's life rather than to its purpose."""
+def is_lifecycle_taint(key: str) -> bool:
+    """Whether a taint of this key describes the lifecycle of a node, not its purpose."""
     return key in KEYS or key.startswith(PREFIXES)
 
 
-FirstMet = dict[str, dict[str, str]]
-"""By node and taint the time of the cycle that first met it; empty for what was always there."""
+FirstSeen = dict[str, dict[str, str]]
+"""By node and taint the time of the cycle that first saw it; empty if it was always there."""
 
 
 class TaintAges:
-    """The age of each taint, by the API's word or else by when it was first met.
+    """The age of each taint, from the API or from the cycle that first saw it.
 
-    What was there in the first cycle counts as old, and so does everything in a plan that knows of
-    no cycle before it.
+    Taints of the first cycle count as old, and so do all taints in a plan without earlier cycles.
     """
 
-    def __init__(self, view: View, known: FirstMet | None) -> None:
+    def __init__(self, view: View, known: FirstSeen | None) -> None:
         self._now = view.taken_at
         met = "" if known is None else self._now.isoformat()
         earlier = known or {}
-        self.first_met: FirstMet = {
+        self.first_seen: FirstSeen = {
             node.name: {
                 str(taint): earlier.get(node.name, {}).get(str(taint), met)
                 for taint in node.taints
                 if taint not in node.tainted_at
             }
-            for node in view.fleet
+            for node in view.node_index
             if len(node.taints) > len(node.tainted_at)
         }
 
     def of(self, taint: Taint, node: Node) -> timedelta | None:
-        """The age of a taint of the node; None when it is as old as anybody remembers."""
+        """The age of a taint of the node; None if it is older than the first cycle."""
         since = node.tainted_at.get(taint)
-        if since is None and (met := self.first_met[node.name][str(taint)]):
+        if since is None and (met := self.first_seen[node.name][str(taint)]):
             since = datetime.fromisoformat(met)
         return None if since is None else self._now - since
 
@@ -122,7 +116,7 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
     """Taints that do not count."""
     included_taints: tuple[str, ...] | None = None
     """Only these taints count; an empty list means that none does."""
-    min_taint_age: Ours[Duration | None] = None
+    min_taint_age: ResettleOnly[Duration | None] = None
     """A taint counts once it has been there for so long; `0s` asks for nothing."""
 
     def problems(self) -> Iterator[Problem]:
@@ -136,31 +130,31 @@ class Args(SelectingArgs, frozen=True, kw_only=True):
 
 
 def counts(taint: Taint, args: Args) -> bool:
-    """Whether the plugin goes by this taint."""
+    """Whether the plugin checks this taint."""
     if taint.effect != NO_SCHEDULE and not (
         args.include_prefer_no_schedule and taint.effect == PREFER_NO_SCHEDULE
     ):
         return False
-    if _listed(taint, args.excluded_taints):
+    if _is_listed(taint, args.excluded_taints):
         return False
-    return args.included_taints is None or _listed(taint, args.included_taints)
+    return args.included_taints is None or _is_listed(taint, args.included_taints)
 
 
-def patience(args: Args, semantics: Semantics) -> timedelta:
-    """How old a taint must be to count: as written, else as the semantics would have it."""
+def min_age(args: Args, semantics: Semantics) -> timedelta:
+    """How old a taint must be to count: as written, else the default of the semantics."""
     if args.min_taint_age is not None:
         return parse_duration(args.min_taint_age)
     return timedelta() if semantics.permissive_defaults else parse_duration(MIN_TAINT_AGE)
 
 
-def left_alone(taint: Taint, args: Args, semantics: Semantics) -> bool:
-    """Whether the taint is one of a node's life cycle that the policy does not name."""
-    if semantics.permissive_defaults or not of_lifecycle(taint.key):
+def is_unnamed_lifecycle_taint(taint: Taint, args: Args, semantics: Semantics) -> bool:
+    """Whether the taint is a node lifecycle taint that the policy does not name."""
+    if semantics.permissive_defaults or not is_lifecycle_taint(taint.key):
         return False
-    return not _listed(taint, args.included_taints or ())
+    return not _is_listed(taint, args.included_taints or ())
 
 
-def _listed(taint: Taint, entries: tuple[str, ...]) -> bool:
+def _is_listed(taint: Taint, entries: tuple[str, ...]) -> bool:
     if taint.key in entries:
         return True
     return bool(taint.value) and f"{taint.key}={taint.value}" in entries
@@ -171,9 +165,9 @@ def first_untolerated(spec: Spec, taints: list[Taint]) -> Taint | None:
     return next((taint for taint in taints if not spec.tolerates(taint)), None)
 
 
-def untainted(spec: Spec, args: Args, fleet: Fleet) -> NodeSet:
+def better_nodes(spec: Spec, args: Args, fleet: NodeIndex) -> NodeSet:
     """Nodes without any taint that could count and that the pod does not tolerate."""
-    nodes = fleet.everyone
+    nodes = fleet.all_nodes
     for taint, carriers in fleet.tainted.items():
         if counts(taint, args) and not spec.tolerates(taint):
             nodes &= ~carriers
@@ -181,71 +175,76 @@ def untainted(spec: Spec, args: Args, fleet: Fleet) -> NodeSet:
 
 
 class Ignored(NamedTuple):
-    """A taint that would count but is passed over."""
+    """Why a taint that would count is ignored."""
 
     kind: str
     says: str
 
 
-class InForce:
-    """Which taints of a node the plugin goes by, and which it passes over."""
+class CheckedTaints:
+    """Which taints of a node the plugin checks, and which it ignores."""
 
-    def __init__(self, args: Args, view: View, known: FirstMet | None = None) -> None:
+    def __init__(self, args: Args, view: View, known: FirstSeen | None = None) -> None:
         self._args = args
         self._semantics = view.semantics
-        self._least = patience(args, view.semantics)
+        self._least = min_age(args, view.semantics)
         self._ages = TaintAges(view, known) if self._least > timedelta() else None
 
     @property
-    def memory(self) -> FirstMet | None:
-        """What the next cycle must know to tell how old a taint is."""
-        return self._ages.first_met if self._ages else None
+    def memory(self) -> FirstSeen | None:
+        """What the next cycle must know of the age of taints."""
+        return self._ages.first_seen if self._ages else None
 
     def on(self, node: Node) -> list[Taint]:
         """The taints of the node that count."""
         named = [taint for taint in node.taints if counts(taint, self._args)]
-        return [taint for taint in named if not self._ignored(taint, node)]
+        return [taint for taint in named if not self._why_ignored(taint, node)]
 
     def ignored_on(self, node: Node) -> Iterator[tuple[Taint, Ignored]]:
         """The taints of the node that would count without safe defaults, and why they do not."""
         for taint in node.taints:
-            if counts(taint, self._args) and (why := self._ignored(taint, node)):
+            if counts(taint, self._args) and (why := self._why_ignored(taint, node)):
                 yield taint, why
 
-    def _ignored(self, taint: Taint, node: Node) -> Ignored | None:
-        if left_alone(taint, self._args, self._semantics):
+    def _why_ignored(self, taint: Taint, node: Node) -> Ignored | None:
+        if is_unnamed_lifecycle_taint(taint, self._args, self._semantics):
             return OF_LIFECYCLE
         age = self._ages.of(taint, node) if self._ages else None
         if age is None or age >= self._least:
             return None
-        return Ignored(YOUNG, f"it is {spoken(age)} old, `minTaintAge` is {spoken(self._least)}")
+        return Ignored(
+            YOUNG,
+            f"it is {format_duration(age)} old, `minTaintAge` is {format_duration(self._least)}",
+        )
 
 
 def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
-    """Proposes on each node the pods that one of its taints does not suffer."""
-    in_force = InForce(args, view, draft.recall())
-    draft.remember(in_force.memory)
-    better = cache(lambda spec: untainted(spec, args, view.fleet))
+    """Propose on each node the pods that do not tolerate one of its taints."""
+    checked = CheckedTaints(args, view, draft.recall())
+    draft.remember(checked.memory)
+    better = cache(lambda spec: better_nodes(spec, args, view.node_index))
     ignored: Counter[str] = Counter()
-    found = False
+    has_taints = False
     for node in view.nodes:
-        for taint, why in in_force.ignored_on(node):
+        for taint, why in checked.ignored_on(node):
             ignored[why.kind] += 1
-            draft.note(node, "taint-ignored", f"its taint {taint} does not count: {why.says}")
-        taints = in_force.on(node)
+            draft.note(node, "taint-ignored", f"its taint {taint} is ignored: {why.says}")
+        taints = checked.on(node)
         if not taints:
             continue
-        found = True
-        if _sweep(node, taints, args, view, draft, better) is Next.NOTHING:
+        has_taints = True
+        if _sweep(node, taints, args, view, draft, better) is SweepResult.LIMIT_REACHED:
             return LIMIT_REACHED
-    return None if found else _nothing_counts(ignored)
+    return None if has_taints else _nothing_counts(ignored)
 
 
 def _nothing_counts(ignored: Counter[str]) -> Stopped:
     if not ignored:
         return NO_TAINT
     parts = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
-    return Stopped("taints-ignored", f"no node carries a taint that counts here; ignored: {parts}")
+    return Stopped(
+        "taints-ignored", f"no taint of any node is checked by this policy; ignored: {parts}"
+    )
 
 
 def _sweep(
@@ -255,17 +254,17 @@ def _sweep(
     view: View,
     draft: Draft,
     better: Callable[[Spec], NodeSet],
-) -> Next:
+) -> SweepResult:
     offending: dict[Spec, Taint | None] = {}
     candidates = []
-    for pod in draft.walked(view.pods_selected_by(args, view.active_on(node))):
+    for pod in draft.presort(view.pods_selected_by(args, view.active_on(node))):
         if pod.spec not in offending:
             offending[pod.spec] = first_untolerated(pod.spec, taints)
         if offending[pod.spec]:
             candidates.append(pod)
-    return propose_in_turn(
+    return propose_each(
         draft,
-        draft.ordered(candidates),
+        draft.sort(candidates),
         lambda pod: f"does not tolerate the taint {offending[pod.spec]} of {node.name}",
         onto=None if draft.semantics.moves_without_gain else lambda pod: better(pod.spec),
     )
@@ -273,38 +272,40 @@ def _sweep(
 
 YOUNG = "younger than `minTaintAge`"
 OF_LIFECYCLE = Ignored(
-    "of the life cycle of nodes",
-    "it tells of the life cycle of the node; name it in `includedTaints` to have it count",
+    "node lifecycle taints",
+    "it is a node lifecycle taint; name it in `includedTaints` to have it checked",
 )
-NO_TAINT = Stopped(NO_CANDIDATE.code, "no node carries a taint that counts here")
+NO_TAINT = Stopped(NO_CANDIDATE.code, "no taint of any node is checked by this policy")
 
 
 def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
-    """Whether no taint of the node counts, or the pod tolerates those that do."""
-    node = view.fleet.get(pod.node)
+    """Why the plugin leaves the pod alone: no taint counts, or it tolerates those that do."""
+    node = view.node_index.get(pod.node)
     if node is None:
         return None
-    in_force = view.prepared(args, InForce)
-    taints = in_force.on(node)
+    checked = view.prepare_once(args, CheckedTaints)
+    taints = checked.on(node)
     if first_untolerated(pod.spec, taints):
         return None
     if taints:
-        return NotProposed("tolerates", f"tolerates every taint of {pod.node} that counts")
-    for taint, why in in_force.ignored_on(node):
-        said = f"the taint {taint} of {pod.node} is passed over: {why.says}"
-        return NotProposed("taint-ignored", said)
-    return NotProposed("no-taint", f"{pod.node} has no taint that counts")
+        return NotProposed(
+            "tolerates", f"tolerates every taint of {pod.node} that this policy checks"
+        )
+    for taint, why in checked.ignored_on(node):
+        says = f"the taint {taint} of {pod.node} is ignored: {why.says}"
+        return NotProposed("taint-ignored", says)
+    return NotProposed("no-taint", f"no taint of {pod.node} is checked by this policy")
 
 
 def near_misses(args: Args, view: View) -> Iterator[str]:
     """Nodes with a taint that would count if the arguments were a little wider."""
-    in_force = view.prepared(args, InForce)
+    checked = view.prepare_once(args, CheckedTaints)
     for node in view.nodes:
-        for taint, why in in_force.ignored_on(node):
-            yield f"{node.name} has the taint {taint}, which is passed over: {why.says}"
+        for taint, why in checked.ignored_on(node):
+            yield f"{node.name} has the taint {taint}, which is ignored: {why.says}"
         for taint in node.taints:
             if taint.effect in (NO_SCHEDULE, PREFER_NO_SCHEDULE) and not counts(taint, args):
-                yield f"{node.name} has the taint {taint}, which does not count here"
+                yield f"{node.name} has the taint {taint}, which is not checked by this policy"
 
 
 PLUGIN = Plugin(

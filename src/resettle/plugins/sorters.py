@@ -1,7 +1,8 @@
-"""Sorters: PrioritySort, AgeSort, UtilizationSort and DeletionCostSort say who goes first.
+"""Sorters: PrioritySort, AgeSort, UtilizationSort and DeletionCostSort say which pods go first.
 
-Each serves `presort` (what a strategy walks) and `sort` (what it proposes). Several in one list
-decide one after the other; what they leave undecided keeps the order the strategy had.
+Each serves `presort` (the order in which a strategy looks at pods) and `sort` (the order in which
+it proposes them). Several in one list break each other's ties; pods that are still equal keep the
+order the strategy had.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class AgeArgs(Args, frozen=True, kw_only=True):
     """Arguments of AgeSort."""
 
     order: Literal["OldestFirst", "YoungestFirst"] = "OldestFirst"
-    """Who goes first."""
+    """Which pods go first."""
 
 
 class UtilizationArgs(Args, frozen=True, kw_only=True):
@@ -28,16 +29,16 @@ class UtilizationArgs(Args, frozen=True, kw_only=True):
     resource: str = "cpu"
     """The resource to compare."""
     order: Literal["LargestFirst", "SmallestFirst"] = "LargestFirst"
-    """Who goes first."""
+    """Which pods go first."""
 
 
 def priority_key(args: Args, view: View, pod: Pod) -> tuple[object, ...]:
-    """Lowest priority first, then quality of service, then those who would rather stay."""
+    """Lowest priority first, then lowest QoS class, then pods without prefer-no-eviction."""
     return by_priority(pod)
 
 
 def age_key(args: AgeArgs, view: View, pod: Pod) -> float:
-    """Oldest or youngest first; a pod that does not tell its creation was just created."""
+    """Oldest or youngest first; a pod without a creation time counts as just created."""
     age = (view.taken_at - (pod.created or view.taken_at)).total_seconds()
     return -age if args.order == "OldestFirst" else age
 

@@ -1,6 +1,6 @@
-"""How full nodes are, in words: the band of a node, how near it is to a line, why it is unknown.
+"""Sentences about node usage: the band of a node, how near it is to a limit, why it is unknown.
 
-Balancing plugins and the soft tainter share it, so that they agree.
+Balancing plugins and the soft tainter share them, so that both say the same of a node.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from heapq import nsmallest
 from typing import Protocol
 
 from resettle.framework.draft import Draft
-from resettle.framework.plan import surveyed
+from resettle.framework.plan import summarize_node_utilization
 from resettle.framework.verdict import Band, NotProposed
 from resettle.framework.view import View
 from resettle.model.objects import Node
 from resettle.utilization.bands import (
     UNDER,
     UNKNOWN,
+    BandLimits,
     Bands,
-    Scale,
     Shares,
     Thresholds,
-    balanced,
-    banded,
+    nodes_to_balance,
+    sort_into_bands,
 )
 from resettle.utilization.metrics_args import MetricsUtilization, usage_of
-from resettle.utilization.usage import Doubt, Usage, measured
+from resettle.utilization.usage import Usage, UsageProblem, node_shares
 
-MOST = 3
+MAX_NODES_NAMED = 3
 
 
 class BandArgs(Protocol):
@@ -51,14 +51,14 @@ class BandArgs(Protocol):
 
 
 def bands_of(args: BandArgs, view: View, usage: Usage) -> Bands:
-    """Nodes that are too empty, nodes that are too full, and the lines that say so."""
-    nodes = balanced(view)
-    scale = Scale(
+    """The bands of all nodes that are balanced, by the thresholds of the policy."""
+    nodes = nodes_to_balance(view)
+    limits = BandLimits(
         low=args.thresholds,
         high=args.target_thresholds,
         from_mean=args.use_deviation_thresholds,
     )
-    return banded(nodes, measured(usage, nodes, args.thresholds, view), scale)
+    return sort_into_bands(nodes, node_shares(usage, nodes, args.thresholds, view), limits)
 
 
 class NodeBands:
@@ -69,62 +69,66 @@ class NodeBands:
         self.bands = bands_of(args, view, self.usage)
 
 
-def band_of(node: Node, bands: Bands, usage: Usage, low: str, high: str) -> Band | None:
-    """The band of a node with its figures; the lines are called by the names a policy has."""
-    found = bands.of(node)
-    if found is None:
+def describe_band(node: Node, bands: Bands, usage: Usage, low: str, high: str) -> Band | None:
+    """The band of a node with its figures; `low` and `high` are the policy's words for limits."""
+    name = bands.of(node)
+    if name is None:
         return None
-    if found == UNKNOWN:
-        doubt = usage.doubt(node)
-        return Band(found, f"{node.name} {doubt.says if doubt else 'was not measured'}")
-    if found == UNDER:
-        return told(found, node, bands.measured[node], bands.low, low, usage)
-    return told(found, node, bands.measured[node], bands.high, high, usage)
+    if name == UNKNOWN:
+        problem = usage.problem(node)
+        return Band(name, f"{node.name} {problem.says if problem else 'was not measured'}")
+    if name == UNDER:
+        return band_with_figures(name, node, bands.measured[node], bands.low, low, usage)
+    return band_with_figures(name, node, bands.measured[node], bands.high, high, usage)
 
 
-def told(
+def band_with_figures(
     name: str, node: Node, measured: Shares, limits: Thresholds, line: str, usage: Usage
 ) -> Band:
     """A band, with the figures that put the node there."""
     parts = [
-        f"{share:.0f}% {usage.named(resource)} ({line} {limits[resource]:.0f}%)"
+        f"{share:.0f}% {usage.display_name(resource)} ({line} {limits[resource]:.0f}%)"
         for resource, share in measured.items()
         if resource in limits
     ]
-    return Band(name, f"{node.name} is at {', '.join(parts) or 'nothing that is measured'}")
+    return Band(name, f"{node.name} is at {', '.join(parts) or 'nothing that was measured'}")
 
 
-def not_over(band: Band, doubt: Doubt | None) -> NotProposed:
+def why_not_over(band: Band, problem: UsageProblem | None) -> NotProposed:
     """Why pods of a node that is not too full stay."""
-    if doubt is not None:
-        return NotProposed(doubt.code, band.says)
+    if problem is not None:
+        return NotProposed(problem.code, band.says)
     return NotProposed("node-under" if band.name == UNDER else "node-within", band.says)
 
 
-def on_control_plane(node: Node) -> NotProposed:
-    """Why pods of a node that is in scope and yet in no band stay."""
-    says = f"{node.name} is of the control plane, and `nodeSelector` does not name that role"
+def why_control_plane_stays(node: Node) -> NotProposed:
+    """Why pods of a control-plane node stay: it is in scope, but in no band."""
+    says = f"{node.name} is a control-plane node, and `nodeSelector` does not name that role"
     return NotProposed("control-plane", says)
 
 
-def tell_bands(bands: Bands, usage: Usage, draft: Draft) -> None:
-    """Tells where all nodes stand, and notes on each that nobody can place why that is so."""
-    from_mean = bands.scale.from_mean
-    draft.survey(surveyed(bands.named, bands.measured, bands.low, bands.high, from_mean=from_mean))
+def report_bands(bands: Bands, usage: Usage, draft: Draft) -> None:
+    """Adds the bands of all nodes to the draft, and a note on each node whose usage is unknown."""
+    from_mean = bands.limits.from_mean
+    draft.record_utilization(
+        summarize_node_utilization(
+            bands.by_name, bands.measured, bands.low, bands.high, from_mean=from_mean
+        )
+    )
     for node in bands.unknown:
-        if doubt := usage.doubt(node):
-            draft.note(node, doubt.code, doubt.says)
+        if problem := usage.problem(node):
+            draft.note(node, problem.code, problem.says)
 
 
-def nearly(bands: Bands, usage: Usage, low: str, high: str) -> Iterator[str]:
-    """Nodes that are nearly too full; where none is empty enough, those that nearly are."""
+def nodes_near_limit(bands: Bands, usage: Usage, low: str, high: str) -> Iterator[str]:
+    """Nodes that are nearly over; where no node is under, those that nearly are."""
     if not bands.under:
         open_nodes = [node for node in bands.measured if not node.unschedulable]
-        return nearest(open_nodes, bands.measured, bands.low, low, usage, below=False)
-    return nearest(bands.within, bands.measured, bands.high, high, usage, below=True)
+        return nearest_to_limit(open_nodes, bands.measured, bands.low, low, usage, below=False)
+    return nearest_to_limit(bands.within, bands.measured, bands.high, high, usage, below=True)
 
 
-def nearest(
+def nearest_to_limit(
     nodes: Iterable[Node],
     measured: Mapping[Node, Shares],
     limits: Thresholds,
@@ -133,10 +137,10 @@ def nearest(
     *,
     below: bool,
 ) -> Iterator[str]:
-    """The nodes closest to the line that would make them the plugin's business.
+    """Sentences about the nodes that are closest to a limit.
 
-    From below, any resource that crosses its line is enough; from above, all must, so the one
-    that is farthest from it counts.
+    From below, one resource above its limit is enough; from above, all must fall below theirs,
+    so the one that is farthest away counts.
     """
     gaps: list[tuple[float, str, str]] = []
     for node in nodes:
@@ -149,9 +153,9 @@ def nearest(
             gap, name = min(row) if below else max(row)
             gaps.append((gap, node.name, name))
     side = "below" if below else "above"
-    for gap, node_name, name in nsmallest(MOST, gaps):
+    for gap, node_name, name in nsmallest(MAX_NODES_NAMED, gaps):
         limit = limits[name]
         at = limit - gap if below else limit + gap
         points = "just" if gap < 1 else f"{gap:.0f} point{'' if round(gap) == 1 else 's'}"
-        said = f"{node_name} is at {at:.0f}% {usage.named(name)}"
-        yield f"{said}, {points} {side} the {line} of {limit:.0f}%"
+        figure = f"{node_name} is at {at:.0f}% {usage.display_name(name)}"
+        yield f"{figure}, {points} {side} the {line} of {limit:.0f}%"

@@ -1,4 +1,4 @@
-"""Streaks: a node is hot once it has been over several times in a row, and not at the first glance.
+"""What earlier cycles saw: streaks of samples that make a node hot, and moves still in flight.
 
             over, N times in a row
      calm ───────────────────────────► hot
@@ -6,15 +6,11 @@
        └────────────────────────────────┘
             not over, M times in a row
 
-Only a fresh sample counts: the same one seen again says nothing new. While there is none a streak
-stays as it is, and is forgotten once that has gone on for too long. What is returned goes into a
-plugin's history and comes back with the next snapshot; it is made of plain values.
+Only a fresh sample counts. Without one a streak stays as it is, and is forgotten after a while.
 
-Moves in flight: pods that have left a node whose figures do not show it yet.
-
-A figure looks back over its window, and a replacement takes a while to start. Until that has passed
-a moved pod counts as gone from where it was and as present where it was to go, and the node that it
-left is left alone. All of it is history: it goes out with a plan and comes in with a snapshot.
+Figures cover a window of time and a replacement takes a while to start. Until then a moved pod is
+counted on its target and not on its source, and no more pods are moved off that source. All of this
+is plain values in a plugin's history: written with a plan, read back with the next snapshot.
 """
 
 from __future__ import annotations
@@ -28,29 +24,29 @@ from msgspec import Struct
 from resettle.framework.view import View
 from resettle.model.objects import Node
 from resettle.model.pod import Pod
-from resettle.utilization.usage import Doubt, Usage
+from resettle.utilization.usage import Usage, UsageProblem
 
 
-class Patience(Struct, frozen=True, kw_only=True):
-    """How often a node must be seen so before it counts."""
+class HotNodeCondition(Struct, frozen=True, kw_only=True):
+    """How many samples in a row make a node hot, or calm again."""
 
     over: int = 5
-    """Samples in a row above the line that make a node hot; 1 believes the first."""
+    """Samples in a row above the limit that make a node hot; with 1 the first does."""
     calm: int = 3
     """Samples in a row at or below it that make a hot node calm."""
     forgotten_after: timedelta = timedelta(minutes=5)
     """How long a streak is remembered while no new sample comes."""
 
 
-class Sighting(NamedTuple):
-    """Where a sample puts a node, and when it was taken."""
+class BandSample(NamedTuple):
+    """Whether a sample of a node is over the limit, and when it was taken."""
 
     over: bool
     at: datetime
 
 
 class Streak(Struct, frozen=True, kw_only=True):
-    """What is known of a node from the samples before."""
+    """How many samples in a row a node was over or calm, and whether it is hot."""
 
     over: int = 0
     calm: int = 0
@@ -58,37 +54,37 @@ class Streak(Struct, frozen=True, kw_only=True):
     at: datetime
     """When the last sample was taken that counted."""
 
-    def after(self, seen: Sighting, patience: Patience) -> Streak:
+    def with_sample(self, sample: BandSample, condition: HotNodeCondition) -> Streak:
         """The streak with one more sample; one that is no newer changes nothing."""
-        if seen.at <= self.at:
+        if sample.at <= self.at:
             return self
-        over = self.over + 1 if seen.over else 0
-        calm = 0 if seen.over else self.calm + 1
-        hot = calm < patience.calm if self.hot else over >= patience.over
-        return Streak(over=over, calm=calm, hot=hot, at=seen.at)
+        over = self.over + 1 if sample.over else 0
+        calm = 0 if sample.over else self.calm + 1
+        hot = calm < condition.calm if self.hot else over >= condition.over
+        return Streak(over=over, calm=calm, hot=hot, at=sample.at)
 
 
 _LONG_AGO = datetime.min
 
 
-def followed(
+def update_streaks(
     before: Mapping[str, Streak],
-    sightings: Mapping[str, Sighting],
-    patience: Patience,
+    samples: Mapping[str, BandSample],
+    condition: HotNodeCondition,
     now: datetime,
 ) -> dict[str, Streak]:
-    """The streaks of all nodes once these sightings are counted, by name.
+    """The streaks of all nodes after these samples, by node name.
 
-    Who is not sighted, or not anew, keeps its streak until it is forgotten. How far apart two
-    cycles are does not matter: a streak is forgotten only in a cycle that brings nothing new.
+    A node without a fresh sample keeps its streak until it is forgotten. The time between two
+    cycles does not matter: a streak is forgotten only in a cycle without a fresh sample.
     """
     streaks: dict[str, Streak] = {}
-    for name in sorted({*before, *sightings}):
-        known, seen = before.get(name), sightings.get(name)
-        if seen is not None and (known is None or seen.at > known.at):
-            start = known or Streak(at=_LONG_AGO.replace(tzinfo=seen.at.tzinfo))
-            streaks[name] = start.after(seen, patience)
-        elif known is not None and now - known.at <= patience.forgotten_after:
+    for name in sorted({*before, *samples}):
+        known, sample = before.get(name), samples.get(name)
+        if sample is not None and (known is None or sample.at > known.at):
+            start = known or Streak(at=_LONG_AGO.replace(tzinfo=sample.at.tzinfo))
+            streaks[name] = start.with_sample(sample, condition)
+        elif known is not None and now - known.at <= condition.forgotten_after:
             streaks[name] = known
     return streaks
 
@@ -101,34 +97,34 @@ class InFlight(Struct, frozen=True, kw_only=True):
     uid: str
     source: str
     target: str = ""
-    """Where its replacement was most likely to land; empty where nobody could say."""
+    """Where its replacement was most likely to land; empty where that was not known."""
     cost: dict[str, int] = {}
     """What it used, in nano units."""
     until: datetime
-    """When figures can be trusted to show it."""
+    """From when on figures show it."""
 
 
 def still_in_flight(known: Iterable[InFlight], view: View) -> Iterator[InFlight]:
-    """Those that figures do not show yet; a pod that sits where it was never left."""
-    for it in known:
-        namespace, _, name = it.pod.partition("/")
+    """Moves that figures do not show yet; one whose pod is still there did not happen."""
+    for move in known:
+        namespace, _, name = move.pod.partition("/")
         pod = view.pod(namespace, name)
         stayed = (
             pod is not None
-            and pod.uid == it.uid
+            and pod.uid == move.uid
             and not pod.terminating
             and pod.uid not in view.moving
         )
-        if view.taken_at < it.until and not stayed:
-            yield it
+        if view.taken_at < move.until and not stayed:
+            yield move
 
 
-class Foreseen:
-    """Figures as they will be once they show the moves in flight."""
+class AdjustedUsage:
+    """Usage corrected for moves in flight: a moved pod counts on its target, not on its source."""
 
     def __init__(self, usage: Usage, moves: Iterable[InFlight]) -> None:
         self._usage = usage
-        self.blind = usage.blind
+        self.knows_pods = usage.knows_pods
         self._shift: dict[str, dict[str, int]] = {}
         for move in moves:
             for name, sign in ((move.source, -1), (move.target, +1)):
@@ -136,16 +132,16 @@ class Foreseen:
                 for resource, amount in move.cost.items():
                     shift[resource] = shift.get(resource, 0) + sign * amount
 
-    def followed(self, thresholds: Iterable[str]) -> list[str]:
-        """As they are."""
-        return self._usage.followed(thresholds)
+    def tracked_resources(self, thresholds: Iterable[str]) -> list[str]:
+        """The resources that the corrected usage tracks."""
+        return self._usage.tracked_resources(thresholds)
 
-    def offer(self, node: Node) -> Mapping[str, int]:
-        """As it is."""
-        return self._usage.offer(node)
+    def capacity(self, node: Node) -> Mapping[str, int]:
+        """The node's capacity, unchanged."""
+        return self._usage.capacity(node)
 
     def of_node(self, node: Node) -> Mapping[str, int]:
-        """With those who are on their way counted where they are going; pods are seen anyway."""
+        """The node's usage with moves in flight applied; `pods` are counted, so they need none."""
         used = self._usage.of_node(node)
         shift = self._shift.get(node.name)
         if not shift:
@@ -156,21 +152,21 @@ class Foreseen:
         }
 
     def of_pod(self, pod: Pod) -> Mapping[str, int] | None:
-        """As it is."""
+        """The pod's usage, unchanged."""
         return self._usage.of_pod(pod)
 
-    def doubt(self, node: Node) -> Doubt | None:
-        """As it is."""
-        return self._usage.doubt(node)
+    def problem(self, node: Node) -> UsageProblem | None:
+        """The problem with the node's figures, unchanged."""
+        return self._usage.problem(node)
 
-    def pod_doubt(self, pod: Pod) -> Doubt | None:
-        """As it is."""
-        return self._usage.pod_doubt(pod)
+    def pod_problem(self, pod: Pod) -> UsageProblem | None:
+        """The problem with the pod's figures, unchanged."""
+        return self._usage.pod_problem(pod)
 
-    def taken(self, node: Node) -> datetime:
-        """As it is."""
-        return self._usage.taken(node)
+    def measured_at(self, node: Node) -> datetime:
+        """When the node was measured, unchanged."""
+        return self._usage.measured_at(node)
 
-    def named(self, resource: str) -> str:
-        """As it is."""
-        return self._usage.named(resource)
+    def display_name(self, resource: str) -> str:
+        """The name of the resource, unchanged."""
+        return self._usage.display_name(resource)

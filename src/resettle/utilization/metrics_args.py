@@ -1,4 +1,4 @@
-"""Where a policy has usage come from: `metricsUtilization`, checked, asked about, and read."""
+"""`metricsUtilization` of a policy: its checks, what has to be measured for it, and its `Usage`."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from resettle.model.measurements import (
     NODE_LABEL,
     PROMETHEUS,
     SMOOTHED,
-    Question,
+    MetricsQuery,
     Readings,
 )
 from resettle.policy.args import Duration, parse_duration
-from resettle.policy.document import Ours
+from resettle.policy.document import ResettleOnly
 from resettle.policy.problems import Problem
-from resettle.utilization.measured_usage import MEASURED, METRIC, Metered, Queried
-from resettle.utilization.usage import BASIC, Requests, Usage, UsageMissingError
+from resettle.utilization.measured_usage import MEASURED, METRIC, MetricsApiUsage, PrometheusUsage
+from resettle.utilization.usage import BASIC, RequestedUsage, Usage, UsageMissingError
 
 AT = "metricsUtilization"
 MAX_AGE = timedelta(minutes=3)
-"""How old a figure may be, where nothing is written."""
-PEERS_MAX_AGE = timedelta(minutes=5)
-"""The same for policies of the descheduler: as far back as Prometheus looks for a sample."""
+"""How old a figure may be, where the policy does not say."""
+UPSTREAM_MAX_AGE = timedelta(minutes=5)
+"""The default for policies in upstream's format: how far back Prometheus looks for a sample."""
 
 
 class Query(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What is asked of Prometheus."""
+    """What Prometheus is asked."""
 
     query: str = ""
     """A query that answers with a number from 0 to 1 for each node."""
-    queries: Ours[dict[str, str]] = {}
+    queries: ResettleOnly[dict[str, str]] = {}
     """Several such queries; thresholds then have these names."""
-    node_label: Ours[str] = NODE_LABEL
+    node_label: ResettleOnly[str] = NODE_LABEL
     """The label of the answer that holds the name of the node."""
 
     @property
@@ -52,13 +52,13 @@ class MetricsUtilization(
     """Where usage comes from, if not from requests."""
 
     metrics_server: bool = False
-    """The older word for `source: KubernetesMetrics`."""
+    """Older form of `source: KubernetesMetrics`."""
     source: str = ""
-    """Who measures."""
+    """`KubernetesMetrics` (the metrics API) or `Prometheus`."""
     prometheus: Query | None = None
     """Settings of the source `Prometheus`."""
-    max_age: Ours[Duration | None] = None
-    """Figures older than this are not gone by; three minutes if nothing is written."""
+    max_age: ResettleOnly[Duration | None] = None
+    """Figures older than this are not used; three minutes by default."""
 
     @property
     def raw(self) -> bool:
@@ -66,24 +66,24 @@ class MetricsUtilization(
         return False
 
     @property
-    def oldest(self) -> timedelta | None:
-        """How old a figure may be, if that is written."""
+    def max_age_set(self) -> timedelta | None:
+        """How old a figure may be, if the policy says so."""
         return None if self.max_age is None else parse_duration(self.max_age)
 
     @property
-    def asked(self) -> Mapping[str, Question]:
-        """The questions, by the name of what they are about; empty for the metrics API."""
+    def questions(self) -> Mapping[str, MetricsQuery]:
+        """The questions, by the resource they measure; the name is empty for the metrics API."""
         if self.source != PROMETHEUS:
             return {"": METRICS_API if self.raw else SMOOTHED}
         prometheus = self.prometheus or Query()
         return {
-            name: Question(PROMETHEUS, query, prometheus.node_label)
+            name: MetricsQuery(PROMETHEUS, query, prometheus.node_label)
             for name, query in prometheus.by_resource.items()
         }
 
 
-class RawMetrics(MetricsUtilization, frozen=True, kw_only=True):
-    """The same for who looks at many samples before he acts, and evens nothing out."""
+class RawMetricsUtilization(MetricsUtilization, frozen=True, kw_only=True):
+    """Like MetricsUtilization, but raw samples: for plugins that do their own smoothing."""
 
     @property
     def raw(self) -> bool:
@@ -91,24 +91,24 @@ class RawMetrics(MetricsUtilization, frozen=True, kw_only=True):
         return True
 
 
-def questions(metrics: MetricsUtilization | None) -> frozenset[Question]:
-    """All that has to be measured for it."""
-    return frozenset(metrics.asked.values()) if metrics else frozenset()
+def usage_questions(metrics: MetricsUtilization | None) -> frozenset[MetricsQuery]:
+    """All that has to be measured for these arguments."""
+    return frozenset(metrics.questions.values()) if metrics else frozenset()
 
 
 def usage_of(metrics: MetricsUtilization | None, view: View) -> Usage:
     """The source of figures; an error where the snapshot holds no answer from it."""
     if metrics is None:
-        return Requests(view)
-    usual = PEERS_MAX_AGE if view.semantics.figures_judged_together else MAX_AGE
-    limit = metrics.oldest or usual
-    answers = {name: _answer(question, view) for name, question in metrics.asked.items()}
+        return RequestedUsage(view)
+    usual = UPSTREAM_MAX_AGE if view.semantics.figures_judged_together else MAX_AGE
+    limit = metrics.max_age_set or usual
+    answers = {name: _answer(question, view) for name, question in metrics.questions.items()}
     if metrics.source == PROMETHEUS:
-        return Queried(view, answers, limit)
-    return Metered(view, answers[""], limit)
+        return PrometheusUsage(view, answers, limit)
+    return MetricsApiUsage(view, answers[""], limit)
 
 
-def _answer(question: Question, view: View) -> Readings:
+def _answer(question: MetricsQuery, view: View) -> Readings:
     readings = view.usage.get(question)
     if readings is None:
         asked = (
@@ -127,24 +127,24 @@ def _answer(question: Question, view: View) -> Readings:
 def metrics_problems(
     metrics: MetricsUtilization, **thresholds: Mapping[str, float]
 ) -> Iterator[Problem]:
-    """What is wrong with it, given the thresholds by the keys they stand under."""
+    """What is wrong with it, given the thresholds by their keys."""
     match metrics.source:
         case "KubernetesMetrics":
             yield from _api_problems(metrics)
-            yield from _unmeasured(thresholds)
+            yield from _unmeasured_problems(thresholds)
         case "Prometheus":
             yield from _query_problems(metrics.prometheus or Query(), thresholds)
         case "" if metrics.metrics_server:
-            yield from _unmeasured(thresholds)
+            yield from _unmeasured_problems(thresholds)
         case _:
             yield Problem(
                 what=f"`{metrics.source}` is not a source of metrics",
                 fix="write `KubernetesMetrics` or `Prometheus`",
                 at=(AT, "source"),
             )
-    if metrics.oldest is not None and metrics.oldest <= timedelta():
+    if metrics.max_age_set is not None and metrics.max_age_set <= timedelta():
         yield Problem(
-            what=f"`{metrics.max_age}` is no age that a figure could have",
+            what=f"`{metrics.max_age}` is not a possible age of a figure",
             fix="write one such as `3m`",
             at=(AT, "maxAge"),
         )
@@ -165,12 +165,12 @@ def _api_problems(metrics: MetricsUtilization) -> Iterator[Problem]:
         )
 
 
-def _unmeasured(thresholds: Mapping[str, Mapping[str, float]]) -> Iterator[Problem]:
+def _unmeasured_problems(thresholds: Mapping[str, Mapping[str, float]]) -> Iterator[Problem]:
     for key, names in thresholds.items():
         for name in sorted(names.keys() - set(BASIC)):
             yield Problem(
                 what=f"the metrics API does not measure `{name}`",
-                fix=f"keep to {', '.join(f'`{it}`' for it in MEASURED)} and `pods`",
+                fix=f"keep to {', '.join(f'`{resource}`' for resource in MEASURED)} and `pods`",
                 at=(key, name),
             )
 
@@ -208,9 +208,9 @@ def _query_problems(
     for key, names in thresholds.items():
         if names and set(names) != asked:
             only = " and nothing else" if len(asked) == 1 else ", one for each query"
-            wanted = ", ".join(f"`{it}`" for it in sorted(asked))
+            wanted = ", ".join(f"`{resource}`" for resource in sorted(asked))
             yield Problem(
                 what=f"with Prometheus, `{key}` must name {wanted}{only}",
-                fix=f"write {', '.join(f'`{it}: <percent>`' for it in sorted(asked))}",
+                fix=f"write {', '.join(f'`{name}: <percent>`' for name in sorted(asked))}",
                 at=(key,),
             )

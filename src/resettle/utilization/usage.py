@@ -1,12 +1,12 @@
-"""What nodes and pods use, whoever measures it.
+"""What nodes and pods use: one interface for requests, the metrics API and Prometheus.
 
-    requests      what pods ask for; always known, and known for every pod
-    metrics API   what nodes and pods really use of cpu and memory
-    Prometheus    whatever a query says of nodes, from 0 to 1; it cannot tell pods apart
+    requests      what pods request; always known, for every pod
+    metrics API   cpu and memory that nodes and pods really use
+    Prometheus    the result of a query for each node, from 0 to 1; nothing about single pods
 
-Balancing plugins ask a `Usage` and need not know which. A figure that is missing, old or impossible
-is no figure: the node then has a `Doubt` in its place, and nothing is taken from it or brought to
-it. Policies of the descheduler are stricter still: there one doubt is enough to do nothing at all.
+Balancing plugins ask a `Usage` and need not know which it is. For a figure that is missing, old or
+impossible the node has a `UsageProblem`, and no pods are moved off it or to it. Policies in the
+format of kubernetes-sigs/descheduler (upstream) are stricter: one problem stops the plugin.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from resettle.errors import ResettleError
 from resettle.framework.view import View
 from resettle.model.objects import Node
 from resettle.model.pod import Pod
-from resettle.utilization.bands import Shares, offered, shares
+from resettle.utilization.bands import Shares, node_capacity, shares
 
 BASIC = ("cpu", "memory", "pods")
 
 
 class UsageMissingError(ResettleError):
-    """The figures a plugin is to decide on are not there; it then decides nothing."""
+    """The figures a plugin needs are missing, so it moves nothing."""
 
 
-class Doubt(Struct, frozen=True):
-    """Why a figure cannot be gone by: a code, and words to follow the name of its node or pod."""
+class UsageProblem(Struct, frozen=True):
+    """Why a figure cannot be used: a code, and words to follow the name of its node or pod."""
 
     code: str
     says: str
@@ -41,13 +41,13 @@ class Usage(Protocol):
     """A source of figures, in nano units."""
 
     @property
-    def blind(self) -> bool:
-        """Whether it cannot say what a single pod uses."""
+    def knows_pods(self) -> bool:
+        """Whether it knows what a single pod uses."""
 
-    def followed(self, thresholds: Iterable[str]) -> list[str]:
-        """The resources whose use is followed, given those that have thresholds."""
+    def tracked_resources(self, thresholds: Iterable[str]) -> list[str]:
+        """The resources whose use is tracked, given those that have thresholds."""
 
-    def offer(self, node: Node) -> Mapping[str, int]:
+    def capacity(self, node: Node) -> Mapping[str, int]:
         """What the node's use is measured against."""
 
     def of_node(self, node: Node) -> Mapping[str, int]:
@@ -56,87 +56,88 @@ class Usage(Protocol):
     def of_pod(self, pod: Pod) -> Mapping[str, int] | None:
         """What the pod uses, or None where that is not known."""
 
-    def doubt(self, node: Node) -> Doubt | None:
-        """Why the node's figures cannot be gone by, if they cannot."""
+    def problem(self, node: Node) -> UsageProblem | None:
+        """Why the node's figures cannot be used; None if they can."""
 
-    def pod_doubt(self, pod: Pod) -> Doubt | None:
-        """The same of a pod; a source that is blind doubts none."""
+    def pod_problem(self, pod: Pod) -> UsageProblem | None:
+        """Why the pod's figures cannot be used; None if they can, or if pods are not measured."""
 
-    def taken(self, node: Node) -> datetime:
-        """When the node's figures were taken; to be asked only where there is no doubt."""
+    def measured_at(self, node: Node) -> datetime:
+        """When the node's figures were taken; only defined where `problem` is None."""
 
-    def named(self, resource: str) -> str:
-        """A resource in words to follow a percentage."""
+    def display_name(self, resource: str) -> str:
+        """The name of a resource, to follow a percentage."""
 
 
-class Requests:
-    """Usage as pods request it, whatever they really use."""
+class RequestedUsage:
+    """Usage as pods request it, not as they really use it."""
 
-    blind = False
+    knows_pods = True
 
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def followed(self, thresholds: Iterable[str]) -> list[str]:
-        """Those with thresholds, and the basic ones."""
+    def tracked_resources(self, thresholds: Iterable[str]) -> list[str]:
+        """Resources with thresholds, and cpu, memory and pods."""
         return list(dict.fromkeys((*thresholds, *BASIC)))
 
-    def offer(self, node: Node) -> Mapping[str, int]:
-        """What it can allocate."""
-        return offered(node)
+    def capacity(self, node: Node) -> Mapping[str, int]:
+        """What the node can allocate."""
+        return node_capacity(node)
 
     def of_node(self, node: Node) -> Mapping[str, int]:
-        """What its pods request."""
-        return self._view.requested(node)
+        """What the node's pods request."""
+        return self._view.requests_on(node)
 
     def of_pod(self, pod: Pod) -> Mapping[str, int] | None:
-        """What it requests."""
+        """What the pod requests."""
         return pod.spec.requests
 
-    def doubt(self, node: Node) -> Doubt | None:
-        """None: requests are what they are."""
+    def problem(self, node: Node) -> UsageProblem | None:
+        """None: requests are always known."""
         return None
 
-    def pod_doubt(self, pod: Pod) -> Doubt | None:
-        """None either."""
+    def pod_problem(self, pod: Pod) -> UsageProblem | None:
+        """None: requests are always known."""
         return None
 
-    def taken(self, node: Node) -> datetime:
-        """Now."""
+    def measured_at(self, node: Node) -> datetime:
+        """The time of the snapshot."""
         return self._view.taken_at
 
-    def named(self, resource: str) -> str:
-        """Just so."""
+    def display_name(self, resource: str) -> str:
+        """The resource's own name."""
         return resource
 
 
 # -- over many nodes ------------------------------------------------------------------------------
 
 
-def measured(
+def node_shares(
     usage: Usage, nodes: Iterable[Node], resources: Iterable[str], view: View
 ) -> dict[Node, Shares]:
-    """The shares of all nodes whose figures can be gone by; an error where too few can.
+    """The shares of all nodes whose figures can be used; an error where too few can.
 
-    Policies of the descheduler need all of them, `resettle/v1` more than half: what most nodes do
-    not tell, the others cannot make up for.
+    Policies in upstream's format need the figures of all nodes, `resettle/v1` of more than half.
     """
-    wanted, everyone = list(resources), list(nodes)
-    doubts = {node: doubt for node in everyone if (doubt := usage.doubt(node))}
-    few = len(doubts) * 2 >= len(everyone) > 0
-    if doubts and (few or view.semantics.figures_judged_together):
-        node, doubt = next(iter(doubts.items()))
-        others = len(doubts) - 1
-        more = f", and {others} more of {len(everyone)} nodes have none either" if others else ""
-        raise UsageMissingError(f"{node.name} {doubt.says}{more}; nothing is moved without figures")
+    names, all_nodes = list(resources), list(nodes)
+    problems = {node: problem for node in all_nodes if (problem := usage.problem(node))}
+    few = len(problems) * 2 >= len(all_nodes) > 0
+    if problems and (few or view.semantics.figures_judged_together):
+        node, problem = next(iter(problems.items()))
+        others = len(problems) - 1
+        more = f", and {others} more of {len(all_nodes)} nodes have none either" if others else ""
+        raise UsageMissingError(
+            f"{node.name} {problem.says}{more}; nothing is moved without figures"
+        )
     return {
-        node: shares(usage.of_node(node), usage.offer(node), wanted)
-        for node in everyone
-        if node not in doubts
+        node: shares(usage.of_node(node), usage.capacity(node), names)
+        for node in all_nodes
+        if node not in problems
     }
 
 
-def in_words(age: timedelta) -> str:
+def format_age(age: timedelta) -> str:
     """A length of time as people say it: `40 s`, `12 min`, `3 h`."""
     seconds = abs(age.total_seconds())
     if seconds < 120:
@@ -144,10 +145,12 @@ def in_words(age: timedelta) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
-def aged(age: timedelta, limit: timedelta) -> Doubt | None:
-    """The doubt about a figure of this age, be it too old or from the future."""
+def age_problem(age: timedelta, limit: timedelta) -> UsageProblem | None:
+    """The problem of a figure that is too old or from the future; None for any other age."""
     if age > limit:
-        return Doubt("usage-stale", f"has a figure that is {in_words(age)} old")
+        return UsageProblem("usage-stale", f"has a figure that is {format_age(age)} old")
     if age < -limit:
-        return Doubt("usage-stale", f"has a figure from {in_words(age)} ahead of our clock")
+        return UsageProblem(
+            "usage-stale", f"has a figure from {format_age(age)} ahead of our clock"
+        )
     return None

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resettle.framework import Descheduler, assembled, default_registry, load_policy
+from resettle.framework import Descheduler, build_descheduler, default_registry, load_policy
 from resettle.framework.profile import Instance
 from resettle.framework.view import View
 from resettle.model import Pod
@@ -56,7 +56,9 @@ def policy(args: dict[str, Any], version: str) -> Descheduler:
     }
     document = {"apiVersion": version, "kind": "DeschedulerPolicy", "profiles": [profile]}
     plugins = default_registry()
-    return assembled(load_policy(json.dumps(document), name="policy", plugins=plugins), plugins)
+    return build_descheduler(
+        load_policy(json.dumps(document), name="policy", plugins=plugins), plugins
+    )
 
 
 def filters_of(descheduler: Descheduler) -> tuple[Instance, ...]:
@@ -66,7 +68,7 @@ def filters_of(descheduler: Descheduler) -> tuple[Instance, ...]:
 
 def codes(instance: Instance, view: View, asked: Pod) -> tuple[str | None, list[str]]:
     """The code that the filter refuses the pod with, and all codes of the explanation."""
-    refusal = instance.guarding(view)(asked)
+    refusal = instance.pod_check(view)(asked)
     every = [it.code for it in instance.all_refusals(view, asked)]
     return refusal.code if refusal else None, every
 
@@ -83,7 +85,7 @@ def test_a_filter_answers_with_the_first_refusal_of_its_explanation(
     descheduler = policy(args, version)
     view = descheduler.view(world.snapshot())
     for instance in filters_of(descheduler):
-        lets_all_leave = instance.letting_go(view)
+        lets_all_leave = instance.template_check(view)
         assert lets_all_leave is not None
         for asked in view.pods:
             first, every = codes(instance, view, asked)

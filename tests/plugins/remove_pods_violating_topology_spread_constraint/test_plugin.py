@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from resettle.plugins.remove_pods_violating_topology_spread_constraint.plugin import (
-    PLUGIN,
+from resettle.plugins.remove_pods_violating_topology_spread_constraint.plugin import PLUGIN
+from resettle.plugins.remove_pods_violating_topology_spread_constraint.upstream import (
     moves_between,
 )
 from resettle.testing import NodeBuilder, Planned, World, cluster, node, plan, pod, spread

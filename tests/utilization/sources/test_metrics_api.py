@@ -13,22 +13,30 @@ from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.model.measurements import METRICS_API, SMOOTHED, Measured, Readings, Used
 from resettle.model.resources import parse_quantity
-from resettle.testing import NOW, Ban, Fault, HandClock, PocketServer, node_metrics, pod_metrics
-from resettle.utilization.sources.metrics_api import MetricsApi, evened_out
+from resettle.testing import (
+    NOW,
+    ApiServer,
+    DeniedPermission,
+    Fault,
+    ManualClock,
+    node_metrics,
+    pod_metrics,
+)
+from resettle.utilization.sources.metrics_api import MetricsApi, smooth
 
 
 def looked(
-    server: PocketServer, *between: Callable[[], object], clock: HandClock | None = None
+    server: ApiServer, *between: Callable[[], object], clock: ManualClock | None = None
 ) -> Measured:
     """What is known after a look, and one more after each thing that happens."""
 
     async def story() -> Measured:
         async with Client(Access(server=server.url)) as client:
-            api = MetricsApi(client, clock or HandClock())
-            await api.look()
+            api = MetricsApi(client, clock or ManualClock())
+            await api.poll()
             for happens in between:
                 await asyncio.to_thread(happens)
-                await api.look()
+                await api.poll()
             return await api.readings()
 
     return asyncio.run(story())
@@ -45,9 +53,9 @@ def test_all_nodes_come_with_one_list_and_all_pods_with_another() -> None:
         node_metrics("n2", cpu="123456789n", memory="3Gi"),
         pod_metrics("a", cpu="100m", memory="10Mi"),
     ]
-    with PocketServer(world) as server:
+    with ApiServer(world) as server:
         found = looked(server)
-        paths = [it.path for it in server.asked]
+        paths = [it.path for it in server.requests]
 
     assert cpu(found[METRICS_API]) == {"n1": 1500, "n2": 123}
     assert found[METRICS_API].nodes["n1"].at == NOW - timedelta(seconds=10)
@@ -59,7 +67,7 @@ def test_all_nodes_come_with_one_list_and_all_pods_with_another() -> None:
 
 
 def test_of_each_further_look_a_tenth_counts() -> None:
-    with PocketServer([node_metrics("n1", cpu="1")]) as server:
+    with ApiServer([node_metrics("n1", cpu="1")]) as server:
         found = looked(
             server,
             lambda: server.store.put(node_metrics("n1", cpu="2", age="5s")),
@@ -84,13 +92,13 @@ def test_of_each_further_look_a_tenth_counts() -> None:
 def test_figures_are_evened_out_as_the_peer_does(name: str, old: str, new: str, mixed: str) -> None:
     before, now = (Used(NOW, {name: parse_quantity(text)}) for text in (old, new))
 
-    assert evened_out(before, now).amounts == {name: parse_quantity(mixed)}
-    assert evened_out(None, now) == now
+    assert smooth(before, now).amounts == {name: parse_quantity(mixed)}
+    assert smooth(None, now) == now
 
 
 def test_a_look_that_fails_leaves_what_is_known_to_grow_old() -> None:
     broken = Fault(status=500, path="/apis/metrics.k8s.io/v1beta1/nodes")
-    with PocketServer([node_metrics("n1", cpu="1")]) as server:
+    with ApiServer([node_metrics("n1", cpu="1")]) as server:
         found = looked(server, lambda: server.faults.add(broken))
 
     assert cpu(found[METRICS_API]) == {"n1": 1000}
@@ -98,15 +106,15 @@ def test_a_look_that_fails_leaves_what_is_known_to_grow_old() -> None:
 
 
 def test_a_node_that_is_told_of_no_more_is_forgotten_in_the_end() -> None:
-    clock = HandClock()
+    clock = ManualClock()
 
     def goes() -> None:
         server.store.delete("NodeMetrics", "n1", "")
 
-    with PocketServer([node_metrics("n1", cpu="1"), node_metrics("n2", cpu="1")]) as server:
+    with ApiServer([node_metrics("n1", cpu="1"), node_metrics("n2", cpu="1")]) as server:
         soon = looked(server, goes, clock=clock)
         server.store.put(node_metrics("n1", cpu="1"))
-        late = looked(server, goes, lambda: clock.wind(timedelta(minutes=11)), clock=clock)
+        late = looked(server, goes, lambda: clock.advance(timedelta(minutes=11)), clock=clock)
 
     assert set(soon[METRICS_API].nodes) == {"n1", "n2"}
     assert set(late[METRICS_API].nodes) == {"n2"}
@@ -135,7 +143,7 @@ def test_whoever_is_told_of_in_a_way_that_cannot_be_is_left_out_alone() -> None:
         empty,
         pod_metrics("whole", cpu="1"),
     ]
-    with PocketServer(world) as server:
+    with ApiServer(world) as server:
         found = looked(server)[METRICS_API]
 
     assert set(found.nodes) == {"n1"}
@@ -157,14 +165,14 @@ def test_whoever_is_told_of_in_a_way_that_cannot_be_is_left_out_alone() -> None:
             id="not there now",
         ),
         pytest.param(
-            {"bans": [Ban(verb="list", group="metrics.k8s.io")]},
+            {"bans": [DeniedPermission(verb="list", group="metrics.k8s.io")]},
             "may not list nodes of metrics.k8s.io",
             id="not allowed",
         ),
     ],
 )
 def test_what_cannot_be_had_is_told(more: dict[str, Any], says: str) -> None:
-    with PocketServer(**more) as server:
+    with ApiServer(**more) as server:
         found = looked(server)
 
     assert says in found[METRICS_API].failure
@@ -173,7 +181,7 @@ def test_what_cannot_be_had_is_told(more: dict[str, Any], says: str) -> None:
 
 def test_without_pods_nothing_is_known_of_nodes_either() -> None:
     broken = Fault(status=500, path="/apis/metrics.k8s.io/v1beta1/pods")
-    with PocketServer([node_metrics("n1", cpu="1")], faults=[broken]) as server:
+    with ApiServer([node_metrics("n1", cpu="1")], faults=[broken]) as server:
         found = looked(server)
 
     assert "answered 500 to a list of pods" in found[METRICS_API].failure

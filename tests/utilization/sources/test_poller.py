@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any
 
-from resettle.testing import Ban, Fault, cluster, node, node_metrics, pod, pod_metrics
+from resettle.testing import DeniedPermission, Fault, cluster, node, node_metrics, pod, pod_metrics
 from tests.runtime.harness import Stage, policy, running
 from tests.utilization.sources.fakes import seeing, truth
 
@@ -60,12 +60,12 @@ def objects(hot: str = "3600m") -> list[dict[str, Any]]:
 
 
 def looks(stage: Stage, path: str) -> int:
-    return sum(it.path == path for it in stage.server.asked)
+    return sum(it.path == path for it in stage.server.requests)
 
 
 async def both_asleep(stage: Stage) -> None:
     """Returns once the runner waits for its next cycle, and the meter for its next look."""
-    await stage.clock.asleep(2)
+    await stage.clock.wait_for_sleepers(2)
 
 
 def test_a_run_goes_by_what_is_measured() -> None:
@@ -84,7 +84,7 @@ def test_between_cycles_nodes_are_looked_at_every_few_seconds() -> None:
             await stage.cycles(1)
             await both_asleep(stage)
             before = looks(stage, NODES)
-            stage.clock.wind(timedelta(seconds=5))
+            stage.clock.advance(timedelta(seconds=5))
             await stage.until(lambda: looks(stage, NODES) > before)
             assert looks(stage, PODS) == 1, "pods are asked about once a cycle"
 
@@ -147,7 +147,7 @@ def test_a_source_that_fails_costs_a_cycle_and_not_the_run() -> None:
 def test_a_run_that_may_not_measure_does_not_start() -> None:
     async def story() -> None:
         async with running(objects(), BY_API) as stage:
-            stage.server.bans.append(Ban(verb="list", group="metrics.k8s.io"))
+            stage.server.denied.append(DeniedPermission(verb="list", group="metrics.k8s.io"))
             await asyncio.gather(stage.working, return_exceptions=True)
             error = stage.working.exception()
             assert "may not list nodes of metrics.k8s.io" in str(error)

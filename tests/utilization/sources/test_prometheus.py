@@ -16,29 +16,29 @@ import pytest
 
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
-from resettle.model.measurements import PROMETHEUS, Figure, Measured, Question, Readings
+from resettle.model.measurements import PROMETHEUS, Figure, Measured, MetricsQuery, Readings
 from resettle.policy.document import AuthToken, MetricsProvider, Prometheus, SecretReference
-from resettle.testing import Ban, PocketServer
-from resettle.utilization.sources.poller import Meters
+from resettle.testing import ApiServer, DeniedPermission
+from resettle.utilization.sources.poller import UsagePoller
 from resettle.utilization.sources.prometheus import PrometheusServer
 from tests.kube.auth.fakes import Authority
 from tests.utilization.sources.fakes import ASKED_AT, Reply, Tell, seeing, truth, vector
 
-BUSY = Question(PROMETHEUS, "busy")
+BUSY = MetricsQuery(PROMETHEUS, "busy")
 SECRET = AuthToken(secret_reference=SecretReference(namespace="monitoring", name="token"))
 TWO = {"n1": 0.9, "n2": 0.1}
 
 
 @pytest.fixture
-def pocket() -> Iterator[PocketServer]:
-    with PocketServer() as server:
+def pocket() -> Iterator[ApiServer]:
+    with ApiServer() as server:
         yield server
 
 
 def asked(
     provider: Prometheus,
     *between: Callable[[], object],
-    question: Question = BUSY,
+    question: MetricsQuery = BUSY,
     cluster: str = "http://127.0.0.1:1",
     **more: Any,
 ) -> list[Readings]:
@@ -58,7 +58,7 @@ def asked(
     return asyncio.run(story())
 
 
-def token_in(pocket: PocketServer, token: str, key: str = "prometheusAuthToken") -> None:
+def token_in(pocket: ApiServer, token: str, key: str = "prometheusAuthToken") -> None:
     """Puts the token into the Secret that the policy names."""
     encoded = base64.b64encode(token.encode()).decode()
     pocket.store.put(
@@ -107,7 +107,9 @@ def test_whatever_it_says_of_a_node_is_kept_for_others_to_judge() -> None:
 
 def test_another_label_may_hold_the_name() -> None:
     with seeing(truth(TWO, label="node")) as seer:
-        (heard,) = asked(Prometheus(url=seer.url), question=Question(PROMETHEUS, "busy", "node"))
+        (heard,) = asked(
+            Prometheus(url=seer.url), question=MetricsQuery(PROMETHEUS, "busy", "node")
+        )
 
     assert [it.node for it in heard.figures] == ["n1", "n2"]
 
@@ -115,7 +117,7 @@ def test_another_label_may_hold_the_name() -> None:
 def test_a_long_query_does_not_go_into_the_address() -> None:
     query = " + ".join(["busy"] * 600)
     with seeing(truth(TWO)) as seer:
-        (heard,) = asked(Prometheus(url=seer.url), question=Question(PROMETHEUS, query))
+        (heard,) = asked(Prometheus(url=seer.url), question=MetricsQuery(PROMETHEUS, query))
 
     assert len(heard.figures) == 2
     assert seer.verbs == ["POST", "POST"]
@@ -175,7 +177,7 @@ def result(kind: str, found: object) -> dict[str, Any]:
         ),
         pytest.param(
             reply(200, result("vector", [{"metric": {"instance": 7}, "value": [1, "1"]}])),
-            "cannot be understood",
+            "cannot be decoded",
             id="a label that is none",
         ),
         pytest.param(
@@ -228,10 +230,10 @@ def test_a_failing_question_leaves_the_others_alone() -> None:
     def tell(query: str) -> Reply:
         return (503, b"no") if "bad" in query else truth(TWO)(query)
 
-    async def story(url: str) -> dict[Question, Readings]:
+    async def story(url: str) -> dict[MetricsQuery, Readings]:
         async with Client(Access(server="http://127.0.0.1:1")) as client:
             server = PrometheusServer(Prometheus(url=url), client, environment={})
-            both = frozenset({BUSY, Question(PROMETHEUS, "bad")})
+            both = frozenset({BUSY, MetricsQuery(PROMETHEUS, "bad")})
             try:
                 return await server.answers(both)
             finally:
@@ -246,7 +248,7 @@ def test_a_failing_question_leaves_the_others_alone() -> None:
 # -- what it is shown -----------------------------------------------------------------------------
 
 
-def test_the_token_of_a_secret_is_read_anew_each_time(pocket: PocketServer) -> None:
+def test_the_token_of_a_secret_is_read_anew_each_time(pocket: ApiServer) -> None:
     token_in(pocket, "first\n")
     with seeing(truth(TWO)) as seer:
         heard = asked(
@@ -271,9 +273,9 @@ def test_the_token_of_a_secret_is_read_anew_each_time(pocket: PocketServer) -> N
     assert seer.shown == [token for token in tokens for _ in range(2)]
 
 
-def test_a_secret_that_may_not_be_read_is_told_with_the_rule_to_add(pocket: PocketServer) -> None:
+def test_a_secret_that_may_not_be_read_is_told_with_the_rule_to_add(pocket: ApiServer) -> None:
     token_in(pocket, "secret")
-    pocket.bans.append(Ban(verb="get", resource="secrets"))
+    pocket.denied.append(DeniedPermission(verb="get", resource="secrets"))
     (heard,) = asked(Prometheus(url="http://localhost:1", auth_token=SECRET), cluster=pocket.url)
 
     assert "may not get secrets in namespace monitoring" in heard.failure
@@ -358,8 +360,8 @@ def test_a_name_and_a_password_in_the_address_are_shown_and_never_told() -> None
 def test_files_that_are_not_there_are_told(provider: Prometheus, says: str) -> None:
     async def story() -> Measured:
         async with Client(Access(server="http://127.0.0.1:1")) as client:
-            meters = Meters(client)
-            meters.serve([BUSY], [MetricsProvider(source=PROMETHEUS, prometheus=provider)])
-            return await meters.measured()
+            meters = UsagePoller(client)
+            meters.set_questions([BUSY], [MetricsProvider(source=PROMETHEUS, prometheus=provider)])
+            return await meters.measure()
 
     assert asyncio.run(story()) == {BUSY: Readings(failure=says)}

@@ -1,4 +1,4 @@
-"""Arguments of DefaultEvictor: what an operator may write, and what holds where nothing is said."""
+"""Arguments of DefaultEvictor, and the defaults of each policy version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resettle.model.pod import CRITICAL_PRIORITY
 from resettle.model.selectors import LabelSelector, parse_selector
 from resettle.model.semantics import Semantics
 from resettle.policy.args import Args as PluginArgs
-from resettle.policy.args import Duration, Int32, Unsigned, parse_duration, sound_selector
+from resettle.policy.args import Duration, Int32, Unsigned, parse_duration, selector_problems
 from resettle.policy.problems import Problem, did_you_mean
 from resettle.policy.versions.upstream_differences import MIN_POD_AGE, MIN_REPLICAS, NODE_FIT
 
@@ -97,17 +97,17 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     pod_protections: PodProtections = PodProtections()
     """What to protect beyond, or less than, the default."""
     evict_local_storage_pods: bool = False
-    """Older word for disabling `PodsWithLocalStorage`."""
+    """Older form of disabling `PodsWithLocalStorage`."""
     evict_daemon_set_pods: bool = False
-    """Older word for disabling `DaemonSetPods`."""
+    """Older form of disabling `DaemonSetPods`."""
     evict_system_critical_pods: bool = False
-    """Older word for disabling `SystemCriticalPods`."""
+    """Older form of disabling `SystemCriticalPods`."""
     evict_failed_bare_pods: bool = False
-    """Older word for disabling `FailedBarePods`."""
+    """Older form of disabling `FailedBarePods`."""
     ignore_pvc_pods: bool = False
-    """Older word for enabling `PodsWithPVC`."""
+    """Older form of enabling `PodsWithPVC`."""
     ignore_pods_without_pdb: bool = field(name="ignorePodsWithoutPDB", default=False)
-    """Older word for enabling `PodsWithoutPDB`."""
+    """Older form of enabling `PodsWithoutPDB`."""
 
     @property
     def protections(self) -> frozenset[str]:
@@ -135,12 +135,14 @@ class Args(PluginArgs, frozen=True, kw_only=True):
         config = self.pod_protections.config
         claims = config.pods_with_pvc if config else None
         return (
-            frozenset(it.name for it in claims.protected_storage_classes) if claims else frozenset()
+            frozenset(storage_class.name for storage_class in claims.protected_storage_classes)
+            if claims
+            else frozenset()
         )
 
     def problems(self) -> Iterator[Problem]:
-        yield from sound_selector(self.label_selector, "labelSelector")
-        yield from sound_selector(self.namespace_label_selector, "namespaceLabelSelector")
+        yield from selector_problems(self.label_selector, "labelSelector")
+        yield from selector_problems(self.namespace_label_selector, "namespaceLabelSelector")
         threshold = self.priority_threshold
         if threshold and threshold.value is not None and threshold.name:
             yield Problem(
@@ -184,7 +186,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
                         at=("podProtections", key, last),
                     )
         if chosen.extra_enabled or chosen.default_disabled:
-            for key, on, instead in self._deprecated():
+            for key, on, instead in self._older_switches():
                 if on:
                     yield Problem(
                         what=f"`{key}` does not go together with `podProtections`",
@@ -198,7 +200,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
                 at=("podProtections", "config", "PodsWithPVC", "protectedStorageClasses"),
             )
 
-    def _deprecated(self) -> Iterator[tuple[str, bool, str]]:
+    def _older_switches(self) -> Iterator[tuple[str, bool, str]]:
         off, on = "`podProtections.defaultDisabled: [{}]`", "`podProtections.extraEnabled: [{}]`"
         yield (
             "evictLocalStoragePods",
@@ -217,7 +219,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
 
 
 def too_high(priority: int) -> Problem:
-    """The complaint about a threshold that would leave the system itself unprotected."""
+    """The problem of a threshold that would leave system-critical pods unprotected."""
     return Problem(
         what=f"the priority threshold {priority} is above {CRITICAL_PRIORITY}",
         fix=f"write at most {CRITICAL_PRIORITY}, the priority of the system itself",
@@ -226,7 +228,7 @@ def too_high(priority: int) -> Problem:
 
 
 class InEffect(Struct, frozen=True, kw_only=True):
-    """What holds for three arguments that a policy may leave unsaid."""
+    """The values in effect of three arguments that a policy may omit."""
 
     node_fit: bool
     min_replicas: int
@@ -234,14 +236,14 @@ class InEffect(Struct, frozen=True, kw_only=True):
 
 
 def in_effect(args: Args, semantics: Semantics) -> InEffect:
-    """What the arguments say, and where they say nothing, what the semantics would have."""
+    """The arguments as written, with the defaults of the semantics where they are omitted."""
     safe = not semantics.permissive_defaults
     fit, replicas, age = args.node_fit, args.min_replicas, args.min_pod_age
     if age is None and safe:
         age = MIN_POD_AGE
     min_age = None if age is None else parse_duration(age)
     if safe and min_age is not None and min_age <= timedelta():
-        # In the peer `0s` still keeps pods that have not started; here it asks for nothing.
+        # Upstream, `0s` still protects pods that have not started; here it protects none.
         min_age = None
     return InEffect(
         node_fit=fit if fit is not None else safe and NODE_FIT,

@@ -1,28 +1,28 @@
-"""DefaultEvictor: keeps from eviction what operators expect to be kept.
+"""DefaultEvictor: protects the pods that operators expect to be protected.
 
-Guards both filter points. An `evict` annotation overrides every protection of the filter, but not
-the fit check, limits or budgets; where its value counts, a no keeps the pod for good. Most rules
-ask about a pod's template, so they are asked once for each.
+Serves both filter points. An `evict` annotation overrides every protection of the filter, but not
+the fit check, limits or budgets; where its value counts, `false` protects the pod. Most rules are
+about a pod's template, so they are checked once for each template.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from resettle.framework.plugin import Knob, Plugin, PreparedGuard
+from resettle.framework.plugin import Plugin, PreparedFilter, Setting
 from resettle.framework.verdict import Refusal
 from resettle.framework.view import View
 from resettle.model.pod import CRITICAL_PRIORITY, Pod
 from resettle.model.semantics import PARITY, Semantics
 from resettle.plugins.default_evictor.args import Args, in_effect, too_high
 from resettle.plugins.default_evictor.rules import Rules, threshold_in
-from resettle.plugins.default_evictor.settings import InForce, turnable
+from resettle.plugins.default_evictor.settings import EvictorContext, settings_that_admit
 from resettle.policy.args import ExtensionPoint
 from resettle.policy.problems import Problem
 
 
 def needs(args: Args, view: View) -> Iterator[Problem]:
-    """Complains when the priority class that the threshold names is missing or too high."""
+    """The problem of a priority class that is missing or too high."""
     priority = threshold_in(args, view)
     if priority is None and args.priority_threshold:
         yield Problem(
@@ -34,7 +34,7 @@ def needs(args: Args, view: View) -> Iterator[Problem]:
 
 
 def cautions(args: Args, semantics: Semantics) -> Iterator[str]:
-    """What surprises people who come from kubernetes-sigs/descheduler, or who hope for too much."""
+    """Settings that behave differently upstream, or that protect nothing."""
     if "PodsWithoutPDB" in args.protections and semantics == PARITY:
         yield (
             "PodsWithoutPDB protects pods without a disruption budget, as documented; "
@@ -45,7 +45,7 @@ def cautions(args: Args, semantics: Semantics) -> Iterator[str]:
 
 
 def reads(args: Args) -> frozenset[str]:
-    """Kinds read, given which protections are in force."""
+    """Kinds that are read for the protections in force."""
     kinds = set()
     if args.priority_threshold and args.priority_threshold.name:
         kinds.add("PriorityClass")
@@ -60,13 +60,13 @@ def reads(args: Args) -> frozenset[str]:
 
 def refusals(args: Args, view: View, pod: Pod, point: ExtensionPoint) -> Iterator[Refusal]:
     """All rules that refuse the pod at one of the two points, in the order they are asked."""
-    return view.prepared(args, Rules).all_refusals(pod, point)
+    return view.prepare_once(args, Rules).all_refusals(pod, point)
 
 
-def knobs(args: Args, view: View, pod: Pod) -> Iterator[Knob]:
-    """What could be turned so that the pod may go."""
+def knobs(args: Args, view: View, pod: Pod) -> Iterator[Setting]:
+    """Settings that could be changed so that the pod may go."""
     effect = in_effect(args, view.semantics)
-    force = InForce(
+    context = EvictorContext(
         min_replicas=effect.min_replicas,
         min_age=effect.min_age,
         unset_age=None if view.semantics.permissive_defaults else "0s",
@@ -74,17 +74,17 @@ def knobs(args: Args, view: View, pod: Pod) -> Iterator[Knob]:
         threshold=threshold_in(args, view) or 0,
         now=view.taken_at,
     )
-    return turnable(args, force, pod)
+    return settings_that_admit(args, context, pod)
 
 
 PLUGIN = Plugin(
     name="DefaultEvictor",
     args=Args,
-    filter=PreparedGuard(Rules, Rules.filter, Rules.lets_all_leave),
-    preevictionfilter=PreparedGuard(Rules, Rules.pre_eviction, Rules.lets_all_leave_now),
+    filter=PreparedFilter(Rules, Rules.filter, Rules.lets_all_leave),
+    preevictionfilter=PreparedFilter(Rules, Rules.pre_eviction, Rules.lets_all_leave_now),
     reads=reads,
     cautions=cautions,
     needs=needs,
     refusals=refusals,
-    knobs=knobs,
+    settings=knobs,
 )

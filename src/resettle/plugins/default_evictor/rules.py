@@ -64,7 +64,7 @@ PREFERS_TO_STAY = _protects(
 MIRROR_POD = _protects("mirror-pod", "is a mirror pod of the kubelet")
 STATIC_POD = _protects("static-pod", "is a static pod of the kubelet")
 SYSTEM_CRITICAL = _protects("system-critical", "is critical to the system")
-NO_OWNER = _protects("no-owner", "has no owner that would create it again")
+NO_OWNER = _protects("no-owner", "has no controller to recreate it")
 LOCAL_STORAGE = _protects("local-storage", "keeps data in local storage")
 DAEMON_SET = _protects("daemon-set", "belongs to a DaemonSet")
 VOLUME_CLAIM = _protects("volume-claim", "uses a persistent volume claim")
@@ -195,7 +195,9 @@ class Rules:
                 for rule in FILTER_RULES
                 if rule.of_template and rule.is_in_force(self)
             )
-            self._known[template] = next((it for it in checks if it is not None), None)
+            self._known[template] = next(
+                (refusal for refusal in checks if refusal is not None), None
+            )
         return self._known[template]
 
     def protects(self, name: str) -> bool:
@@ -305,7 +307,7 @@ class Rules:
     def fit(self, pod: Pod) -> Refusal | None:
         """A refusal unless some node but its own would take the pod."""
         if not self._view.semantics.weak_fit:
-            # A pod that has run its course gets no replacement.
+            # A finished pod gets no replacement.
             fits = pod.finished or self._view.projection.has_safe_node(pod, self._fit_nodes)
         else:
             fits = self._view.upstream_fit.feasible_elsewhere(pod, self._fit_nodes) != 0
@@ -374,7 +376,7 @@ FILTER_RULES = (
     _template_rule(
         LOCAL_STORAGE, lambda template: template.spec.local_storage, "PodsWithLocalStorage"
     ),
-    _template_rule(DAEMON_SET, lambda it: it.owned_by(("DaemonSet",)), "DaemonSetPods"),
+    _template_rule(DAEMON_SET, lambda template: template.owned_by(("DaemonSet",)), "DaemonSetPods"),
     Rule(Rules.claims_of_template, _with("PodsWithPVC"), of_template=True),
     _template_rule(
         RESOURCE_CLAIM, lambda template: template.spec.resource_claims, "PodsWithResourceClaims"

@@ -1,7 +1,7 @@
-"""Settings of DefaultEvictor that could be turned so that it lets a pod go.
+"""Settings of DefaultEvictor that could be changed so that it admits a pod, for `explain`.
 
-Each is spelled as the policy at hand spells it: `podProtections` where that is used or nothing is
-said, the older switches where one of those is set.
+Each is written as the policy writes it: `podProtections` by default, the older switches where one
+of those is set.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from resettle.framework.plugin import Knob, Reach
+from resettle.framework.plugin import ChangeScope, Setting
 from resettle.model.pod import CRITICAL_PRIORITY, Pod
-from resettle.times import as_duration
+from resettle.times import policy_duration
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,8 +43,8 @@ SWITCHES = {
 """The older switch of each protection: field, spelling, and the value that drops the protection."""
 
 
-class InForce(Struct, frozen=True, kw_only=True):
-    """What the arguments come to in this view."""
+class EvictorContext(Struct, frozen=True, kw_only=True):
+    """The arguments in effect in this view."""
 
     min_replicas: int
     min_age: timedelta | None
@@ -55,57 +55,57 @@ class InForce(Struct, frozen=True, kw_only=True):
     now: datetime
 
 
-def turnable(args: Args, force: InForce, pod: Pod) -> Iterator[Knob]:
-    """All that could be turned, whatever the pod was refused for."""
-    yield from _figures(force, pod)
+def settings_that_admit(args: Args, context: EvictorContext, pod: Pod) -> Iterator[Setting]:
+    """All settings that could be changed, whatever the pod was refused for."""
+    yield from _figures(context, pod)
     yield from _selections(args)
     for name in sorted(args.protections):
         yield _without(args, name)
-    if force.node_fit:
-        yield _changed("nodeFit", "node_fit", True, False, "no-node-fits", Reach.CHECK)
+    if context.node_fit:
+        yield _with_value("nodeFit", "node_fit", True, False, "no-node-fits", ChangeScope.CHECK)
 
 
-def _figures(force: InForce, pod: Pod) -> Iterator[Knob]:
-    if force.min_replicas > 1:
-        yield Knob(
-            setting="minReplicas",
-            was=force.min_replicas,
-            ladder=range(force.min_replicas - 1, 0, -1),
-            turned=lambda args, value: structs.replace(args, min_replicas=value),
-            says=lambda value: f"`minReplicas` were {value}",
+def _figures(context: EvictorContext, pod: Pod) -> Iterator[Setting]:
+    if context.min_replicas > 1:
+        yield Setting(
+            key="minReplicas",
+            current=context.min_replicas,
+            values=range(context.min_replicas - 1, 0, -1),
+            apply=lambda args, value: structs.replace(args, min_replicas=value),
+            describe=lambda value: f"`minReplicas` were {value}",
             lifts=frozenset({"min-replicas"}),
         )
-    if force.min_age is not None:
-        yield Knob(
-            setting="minPodAge",
-            was=as_duration(force.min_age),
-            ladder=_shorter_ages(force, pod),
-            turned=lambda args, value: structs.replace(args, min_pod_age=value),
-            says=lambda value: f"`minPodAge` were {'not set' if value is None else value}",
+    if context.min_age is not None:
+        yield Setting(
+            key="minPodAge",
+            current=policy_duration(context.min_age),
+            values=_shorter_ages(context, pod),
+            apply=lambda args, value: structs.replace(args, min_pod_age=value),
+            describe=lambda value: f"`minPodAge` were {'not set' if value is None else value}",
             lifts=frozenset({"min-age"}),
         )
     priority = pod.spec.priority
-    if priority is not None and force.threshold <= priority < CRITICAL_PRIORITY:
-        # Whether a threshold spares the pod changes at its own priority and nowhere else.
-        yield Knob(
-            setting="priorityThreshold.value",
-            was=force.threshold,
-            ladder=tuple(v for v in (priority, priority + 1) if v > force.threshold),
-            turned=_with_threshold,
-            says=lambda value: f"`priorityThreshold` were {value}",
+    if priority is not None and context.threshold <= priority < CRITICAL_PRIORITY:
+        # Whether a threshold protects the pod changes at its own priority and nowhere else.
+        yield Setting(
+            key="priorityThreshold.value",
+            current=context.threshold,
+            values=tuple(v for v in (priority, priority + 1) if v > context.threshold),
+            apply=_with_threshold,
+            describe=lambda value: f"`priorityThreshold` were {value}",
             lifts=frozenset({"priority"}),
         )
 
 
-def _shorter_ages(force: InForce, pod: Pod) -> tuple[str | None, ...]:
+def _shorter_ages(context: EvictorContext, pod: Pod) -> tuple[str | None, ...]:
     """Shorter ages: a second more than the pod has, all that it has, none."""
-    least = force.min_age or timedelta()
+    least = context.min_age or timedelta()
     ages: list[str | None] = []
-    if pod.started is not None and pod.started <= force.now:
+    if pod.started is not None and pod.started <= context.now:
         second = timedelta(seconds=1)
-        age = (force.now - pod.started) // second * second
-        ages += (as_duration(span) for span in (age + second, age) if span < least)
-    return tuple(dict.fromkeys((*ages, "0s", force.unset_age)))
+        age = (context.now - pod.started) // second * second
+        ages += (policy_duration(span) for span in (age + second, age) if span < least)
+    return tuple(dict.fromkeys((*ages, "0s", context.unset_age)))
 
 
 def _with_threshold(args: Args, value: int) -> Args:
@@ -117,9 +117,9 @@ def _with_threshold(args: Args, value: int) -> Args:
     )
 
 
-def _selections(args: Args) -> Iterator[Knob]:
+def _selections(args: Args) -> Iterator[Setting]:
     if args.no_eviction_policy == "Mandatory":
-        yield _changed(
+        yield _with_value(
             "noEvictionPolicy",
             "no_eviction_policy",
             "Mandatory",
@@ -127,72 +127,77 @@ def _selections(args: Args) -> Iterator[Knob]:
             "prefers-no-eviction",
         )
     if args.label_selector is not None:
-        yield _removed("labelSelector", "label_selector", None, "not-selected")
+        yield _without_setting("labelSelector", "label_selector", None, "not-selected")
     if args.namespace_label_selector is not None:
         code = "namespace-not-selected"
-        yield _removed("namespaceLabelSelector", "namespace_label_selector", None, code)
+        yield _without_setting("namespaceLabelSelector", "namespace_label_selector", None, code)
     if args.node_selector:
-        yield _removed("nodeSelector", "node_selector", "", "no-node-fits")
+        yield _without_setting("nodeSelector", "node_selector", "", "no-node-fits")
 
 
-def _changed(
-    setting: str, field: str, was: Any, value: Any, code: str, reach: Reach = Reach.SELECTION
-) -> Knob:
-    said = str(value).lower() if isinstance(value, bool) else f"`{value}`"
-    return Knob(
-        setting=setting,
-        was=was,
-        ladder=(value,),
-        turned=lambda args, new: structs.replace(args, **{field: new}),
-        says=lambda _: f"`{setting}` were {said}",
+def _with_value(
+    setting: str,
+    field: str,
+    was: Any,
+    value: Any,
+    code: str,
+    reach: ChangeScope = ChangeScope.SELECTION,
+) -> Setting:
+    text = str(value).lower() if isinstance(value, bool) else f"`{value}`"
+    return Setting(
+        key=setting,
+        current=was,
+        values=(value,),
+        apply=lambda args, new: structs.replace(args, **{field: new}),
+        describe=lambda _: f"`{setting}` were {text}",
         lifts=frozenset({code}),
-        reach=reach,
+        scope=reach,
     )
 
 
-def _removed(setting: str, field: str, nothing: Any, code: str) -> Knob:
-    return Knob(
-        setting=setting,
-        was="set",
-        ladder=(nothing,),
-        turned=lambda args, new: structs.replace(args, **{field: new}),
-        says=lambda _: f"`{setting}` of DefaultEvictor were removed",
+def _without_setting(setting: str, field: str, nothing: Any, code: str) -> Setting:
+    return Setting(
+        key=setting,
+        current="set",
+        values=(nothing,),
+        apply=lambda args, new: structs.replace(args, **{field: new}),
+        describe=lambda _: f"`{setting}` of DefaultEvictor were removed",
         lifts=frozenset({code}),
-        reach=Reach.SELECTION,
+        scope=ChangeScope.SELECTION,
     )
 
 
-def _without(args: Args, protection: str) -> Knob:
-    """The protection dropped, in the words of this policy."""
+def _without(args: Args, protection: str) -> Setting:
+    """The setting that drops a protection, as this policy would write it."""
     chosen = args.pod_protections
     switched = any(getattr(args, field) for field, _, _ in SWITCHES.values()) and not (
         chosen.default_disabled or chosen.extra_enabled
     )
     if switched and protection in SWITCHES:
         field, setting, value = SWITCHES[protection]
-        knob = _changed(setting, field, not value, value, "", Reach.PROTECTION)
+        knob = _with_value(setting, field, not value, value, "", ChangeScope.PROTECTION)
         return structs.replace(knob, lifts=LIFTED_BY[protection])
     extra = protection in chosen.extra_enabled
     key = "extraEnabled" if extra else "defaultDisabled"
     named = "did not list" if extra else "listed"
-    return Knob(
-        setting=f"podProtections.{key}",
-        was=list(chosen.extra_enabled if extra else chosen.default_disabled),
-        ladder=(protection,),
-        turned=_unlisted if extra else _disabled,
-        says=lambda _: f"`podProtections.{key}` {named} `{protection}`",
+    return Setting(
+        key=f"podProtections.{key}",
+        current=list(chosen.extra_enabled if extra else chosen.default_disabled),
+        values=(protection,),
+        apply=_remove_extra if extra else _disable_default,
+        describe=lambda _: f"`podProtections.{key}` {named} `{protection}`",
         lifts=LIFTED_BY[protection],
-        reach=Reach.PROTECTION,
+        scope=ChangeScope.PROTECTION,
     )
 
 
-def _unlisted(args: Args, protection: str) -> Args:
+def _remove_extra(args: Args, protection: str) -> Args:
     chosen = args.pod_protections
     kept = tuple(name for name in chosen.extra_enabled if name != protection)
     return structs.replace(args, pod_protections=structs.replace(chosen, extra_enabled=kept))
 
 
-def _disabled(args: Args, protection: str) -> Args:
+def _disable_default(args: Args, protection: str) -> Args:
     chosen = args.pod_protections
     names = (*chosen.default_disabled, protection)
     return structs.replace(args, pod_protections=structs.replace(chosen, default_disabled=names))

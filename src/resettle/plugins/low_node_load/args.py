@@ -1,4 +1,4 @@
-"""Arguments of LowNodeLoad: lines, weights and patience, for all nodes or pool by pool."""
+"""Arguments of LowNodeLoad: thresholds, weights and anomaly conditions, global or for each pool."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from resettle.policy.args import (
     Duration,
     Namespaces,
     Unsigned,
-    one_sided,
+    include_exclude_problems,
     parse_duration,
-    sound_selector,
+    selector_problems,
 )
 from resettle.policy.problems import Problem
-from resettle.utilization.bands import Scale
-from resettle.utilization.history import Patience
-from resettle.utilization.metrics_args import RawMetrics, metrics_problems
+from resettle.utilization.bands import BandLimits
+from resettle.utilization.history import HotNodeCondition
+from resettle.utilization.metrics_args import RawMetricsUtilization, metrics_problems
 
 Positive = Annotated[int, Meta(gt=0)]
 DEFAULT_POOL = ""
@@ -35,10 +35,10 @@ class Part(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fie
 
 
 class AnomalyCondition(Part, frozen=True, kw_only=True):
-    """How often a node must be seen so before it counts, and how long it rests after a move."""
+    """How many samples in a row make a node hot, and how long it rests after a move."""
 
     consecutive_abnormalities: Positive = 5
-    """Fresh samples in a row above a high line that make a node hot; 1 believes the first."""
+    """Fresh samples in a row above a high threshold that make a node hot; with 1 the first does."""
     consecutive_normalities: Positive = 3
     """Fresh samples in a row below them, after which it is hot no more."""
     cooldown: Duration = "2m"
@@ -60,7 +60,7 @@ class PodSelector(Part, frozen=True, kw_only=True):
 
 
 class NodePool(Part, frozen=True, kw_only=True):
-    """Nodes with lines of their own; what is not said is as for all nodes."""
+    """Nodes with thresholds of their own; what is not set is as for all nodes."""
 
     name: str = ""
     """A name of its own."""
@@ -78,14 +78,14 @@ class NodePool(Part, frozen=True, kw_only=True):
     """When a node of the pool is hot; all of it, or as above."""
 
     def takes(self, node: Node) -> bool:
-        """Whether the pool's selector is about the node."""
-        chosen = self.node_selector.compiled() if self.node_selector else EVERYTHING
+        """Whether the pool's selector matches the node."""
+        chosen = self.node_selector.compile() if self.node_selector else EVERYTHING
         return chosen is not None and chosen.matches(node.labels)
 
     @property
-    def scale(self) -> Scale:
-        """Where its lines are."""
-        return Scale(
+    def limits(self) -> BandLimits:
+        """The low and high limits of the pool."""
+        return BandLimits(
             low=self.low_thresholds,
             high=self.high_thresholds,
             from_mean=self.use_deviation_thresholds,
@@ -93,25 +93,25 @@ class NodePool(Part, frozen=True, kw_only=True):
 
     @property
     def condition(self) -> AnomalyCondition:
-        """When a node of it is hot."""
+        """When a node of the pool is hot."""
         return self.anomaly_condition or AnomalyCondition()
 
     def weight(self, resource: str) -> float:
-        """How much a resource counts beside others."""
+        """How much a resource counts compared to others."""
         return max(self.resource_weights.get(resource, 1.0), 0.0) or 1.0
 
     def problems(self, *at: str | int) -> Iterator[Problem]:
         """What is wrong with its own keys."""
-        for key, lines in (
+        for key, thresholds in (
             ("lowThresholds", self.low_thresholds),
             ("highThresholds", self.high_thresholds),
         ):
-            for problem in threshold_problems(lines, key):
+            for problem in threshold_problems(thresholds, key):
                 yield structs.replace(problem, at=(*at, *problem.at))
         for name in sorted(self.low_thresholds.keys() ^ self.high_thresholds.keys()):
             if self.low_thresholds and self.high_thresholds:
                 yield Problem(
-                    what=f"`{name}` has only one of its two lines",
+                    what=f"`{name}` has only one of its two thresholds",
                     fix="name the same resources in `lowThresholds` and `highThresholds`",
                     at=(*at, "lowThresholds"),
                 )
@@ -119,11 +119,11 @@ class NodePool(Part, frozen=True, kw_only=True):
             for name, low in self.low_thresholds.items():
                 if low > self.high_thresholds.get(name, 100):
                     yield Problem(
-                        what=f"{low:g} is above the high line {self.high_thresholds[name]:g}",
+                        what=f"{low:g} is above the high threshold {self.high_thresholds[name]:g}",
                         fix="`lowThresholds` says what is idle, `highThresholds` what is too busy",
                         at=(*at, "lowThresholds", name),
                     )
-        for problem in sound_selector(self.node_selector, "nodeSelector"):
+        for problem in selector_problems(self.node_selector, "nodeSelector"):
             yield structs.replace(problem, at=(*at, *problem.at))
 
 
@@ -133,13 +133,13 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     number_of_nodes: Unsigned = 0
     """Do nothing unless more nodes than this are idle."""
     node_metric_expiration_seconds: Positive = 180
-    """Figures older than this are not gone by."""
+    """Figures older than this are not used."""
     evictable_namespaces: Namespaces | None = None
     """Whose pods may be moved; all pods count as load."""
     pod_selectors: tuple[PodSelector, ...] = ()
     """Pods that may be moved; one of the list is enough."""
     node_fit: bool = True
-    """A pod goes only if an idle node stays below its high lines with it."""
+    """A pod goes only if an idle node stays below its high thresholds with it."""
     node_selector: LabelSelector | None = None
     """Of the nodes that no pool takes, only these."""
     use_deviation_thresholds: bool = False
@@ -151,22 +151,22 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     """A node with one resource above these is too busy; the same resources as in
     `lowThresholds`."""
     resource_weights: dict[str, float] = {}
-    """How much each counts when nodes and pods are compared; 1 where nothing is said."""
+    """How much each counts when nodes and pods are compared; 1 by default."""
     anomaly_condition: AnomalyCondition | None = None
     """When a node is hot."""
     detector_cache_timeout: Duration = "5m"
     """How long it is remembered how often a node was hot while no new sample comes."""
     node_pools: tuple[NodePool, ...] = ()
-    """Nodes with lines of their own; each node is in the first pool that selects it."""
-    metrics_utilization: RawMetrics | None = None
-    """Who measures, when not the metrics API."""
+    """Nodes with thresholds of their own; each node is in the first pool that selects it."""
+    metrics_utilization: RawMetricsUtilization | None = None
+    """Where usage is read from, if not from the metrics API."""
 
     @property
-    def metrics(self) -> RawMetrics:
-        """Who measures: the metrics API unless somebody else is named."""
-        named = self.metrics_utilization or RawMetrics(source="KubernetesMetrics")
+    def metrics(self) -> RawMetricsUtilization:
+        """Where usage is read from: the metrics API unless the policy names another source."""
+        named = self.metrics_utilization or RawMetricsUtilization(source="KubernetesMetrics")
         age = named.max_age or f"{self.node_metric_expiration_seconds}s"
-        return RawMetrics(
+        return RawMetricsUtilization(
             metrics_server=named.metrics_server,
             source=named.source,
             prometheus=named.prometheus,
@@ -176,7 +176,7 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     @property
     def pools(self) -> tuple[NodePool, ...]:
         """Each pool, complete; all nodes that none of them takes come last."""
-        named = tuple(self._completed(pool) for pool in self.node_pools)
+        named = tuple(self._with_defaults(pool) for pool in self.node_pools)
         rest = NodePool(
             node_selector=self.node_selector,
             use_deviation_thresholds=self.use_deviation_thresholds,
@@ -187,15 +187,15 @@ class Args(PluginArgs, frozen=True, kw_only=True):
         )
         return (*named, rest) if self.low_thresholds or self.high_thresholds else named
 
-    def patience(self, pool: NodePool) -> Patience:
+    def hot_node_condition(self, pool: NodePool) -> HotNodeCondition:
         """When a node of the pool is hot, and for how long that is remembered."""
-        return Patience(
+        return HotNodeCondition(
             over=pool.condition.consecutive_abnormalities,
             calm=pool.condition.consecutive_normalities,
             forgotten_after=parse_duration(self.detector_cache_timeout),
         )
 
-    def _completed(self, pool: NodePool) -> NodePool:
+    def _with_defaults(self, pool: NodePool) -> NodePool:
         return NodePool(
             name=pool.name,
             node_selector=pool.node_selector,
@@ -207,21 +207,21 @@ class Args(PluginArgs, frozen=True, kw_only=True):
         )
 
     def problems(self) -> Iterator[Problem]:
-        yield from one_sided(self.evictable_namespaces, "evictableNamespaces")
-        yield from sound_selector(self.node_selector, "nodeSelector")
+        yield from include_exclude_problems(self.evictable_namespaces, "evictableNamespaces")
+        yield from selector_problems(self.node_selector, "nodeSelector")
         for i, chosen in enumerate(self.pod_selectors):
-            for problem in sound_selector(chosen.selector, "selector"):
+            for problem in selector_problems(chosen.selector, "selector"):
                 yield structs.replace(problem, at=("podSelectors", i, *problem.at))
         if self.low_thresholds or self.high_thresholds or not self.node_pools:
             yield from self.pools[-1].problems() if self.pools else NodePool().problems()
         for i, pool in enumerate(self.node_pools):
-            yield from self._completed(pool).problems("nodePools", i)
+            yield from self._with_defaults(pool).problems("nodePools", i)
         yield from self._pool_names()
-        lines: Mapping[str, Mapping[str, float]] = {
+        thresholds: Mapping[str, Mapping[str, float]] = {
             "lowThresholds": self.low_thresholds,
             "highThresholds": self.high_thresholds,
         }
-        yield from metrics_problems(self.metrics, **lines)
+        yield from metrics_problems(self.metrics, **thresholds)
 
     def _pool_names(self) -> Iterator[Problem]:
         seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""Taking load off hot nodes with as few moves as it takes: the pod that best fits the excess goes.
+"""Relieving hot nodes with few moves: of equally important pods, the best fit for the excess goes.
 
-A pod that just covers what a node uses above its line scores 2; larger ones fall towards 1, since
-they take along more than is needed, and smaller ones stay below 1. Less important pods go first in
+A pod that just covers what a node uses above its threshold scores 2; larger ones fall towards 1,
+since they move more than is needed, and smaller ones stay below 1. Less important pods go first in
 any case.
 """
 
@@ -15,11 +15,11 @@ from resettle.framework.draft import Draft
 from resettle.framework.verdict import Limit, Stopped
 from resettle.framework.view import View
 from resettle.model.objects import Node
-from resettle.model.pod import Pod, by_lot, by_priority
+from resettle.model.pod import Pod, by_name_hash, by_priority
 from resettle.plugins._common import LIMIT_REACHED
 from resettle.plugins.low_node_load.args import NodePool
 from resettle.plugins.node_utilization.improved import Destinations
-from resettle.plugins.node_utilization.upstream import NO_ROOM, Balance, Source
+from resettle.plugins.node_utilization.upstream import NO_ROOM, Balance, SourceNode
 from resettle.plugins.sorters import deletion_cost
 from resettle.utilization.bands import Bands
 from resettle.utilization.history import InFlight
@@ -28,8 +28,8 @@ from resettle.utilization.usage import Usage
 Cost = Mapping[str, int]
 
 
-class Hotspots:
-    """One pool's turn: hot nodes, idle nodes, and what moves between them."""
+class HotNodeReliever:
+    """Moves pods from the hot nodes of one pool to its idle nodes."""
 
     def __init__(
         self,
@@ -60,29 +60,29 @@ class Hotspots:
         self.moved: list[InFlight] = []
 
     def relieve(self, hot: Iterable[Node]) -> Stopped | None:
-        """Moves pods off the busiest nodes first, as long as the idle ones have room."""
-        for node in sorted(hot, key=lambda it: (-self._heat(it), it.name)):
+        """Move pods off the busiest nodes first, as long as the idle ones have room."""
+        for node in sorted(hot, key=lambda node: (-self._weighted_load(node), node.name)):
             if not self._balance.has_room:
                 return NO_ROOM
-            if self._relieve(Source(node, self._balance)):
+            if self._relieve(SourceNode(node, self._balance)):
                 return LIMIT_REACHED
         return None
 
-    def _heat(self, node: Node) -> float:
+    def _weighted_load(self, node: Node) -> float:
         """How busy a node is, all resources with their weights."""
         shares = self._bands.measured[node]
         weights = {name: self._pool.weight(name) for name in shares}
         total = sum(weights.values())
         return sum(shares[name] * weights[name] for name in shares) / total if total else 0.0
 
-    def _relieve(self, source: Source) -> bool:
-        """Whether the cycle takes no more moves."""
+    def _relieve(self, source: SourceNode) -> bool:
+        """Move pods off one node; True if the cycle takes no more moves."""
         waiting = self._waiting(source)
-        while waiting and source.overfull and self._balance.has_room:
+        while waiting and source.is_over and self._balance.has_room:
             pod = self._best(source, waiting)
             cost = waiting.pop(pod)
-            if not self._usage.blind and not _score(cost, source.excess, self._pool.weight):
-                says = f"uses nothing of what {source.node.name} has too little of"
+            if self._usage.knows_pods and not _score(cost, source.excess, self._pool.weight):
+                says = f"uses none of the resources that {source.node.name} is short of"
                 self._draft.note(pod, "no-relief", says)
                 continue
             onto = self._destinations.with_room_for(cost) if self._node_fit else None
@@ -91,34 +91,34 @@ class Hotspots:
                 return True
             if verdict.limit in (Limit.NODE, Limit.NODES):
                 return False
-            if verdict.gone:
-                target = self._view.projection.residents.home(pod)
+            if verdict.is_leaving:
+                target = self._view.projection.pod_locations.current_node(pod)
                 source.without(cost)
                 if target != source.node.name:
                     self._destinations.take(target, cost)
                 if verdict.admitted:
                     self._remember(pod, cost, target)
-                if self._usage.blind:
+                if not self._usage.knows_pods:
                     return False
         return False
 
-    def _why(self, source: Source) -> str:
+    def _why(self, source: SourceNode) -> str:
         return f"{source.node.name} is at {source.above(self._bands.high)}"
 
-    def _waiting(self, source: Source) -> dict[Pod, Cost]:
+    def _waiting(self, source: SourceNode) -> dict[Pod, Cost]:
         """The pods that could be moved off a node, and what each uses."""
-        found: dict[Pod, Cost] = {}
+        waiting: dict[Pod, Cost] = {}
         for pod in self._view.active_on(source.node):
-            if not self._concerns(pod) or self._draft.terminating(pod):
+            if not self._concerns(pod) or self._draft.is_terminating(pod):
                 continue
             cost = self._balance.cost(pod)
-            if cost is not None or self._usage.blind:
-                found[pod] = cost or {}
-            elif doubt := self._usage.pod_doubt(pod):
-                self._draft.note(pod, "usage-unknown", doubt.says)
-        return found
+            if cost is not None or not self._usage.knows_pods:
+                waiting[pod] = cost or {}
+            elif problem := self._usage.pod_problem(pod):
+                self._draft.note(pod, "usage-unknown", problem.says)
+        return waiting
 
-    def _best(self, source: Source, waiting: Mapping[Pod, Cost]) -> Pod:
+    def _best(self, source: SourceNode, waiting: Mapping[Pod, Cost]) -> Pod:
         excess = source.excess
 
         def key(pod: Pod) -> Any:
@@ -129,10 +129,10 @@ class Hotspots:
                 deletion_cost(pod),
                 -fit,
                 age,
-                by_lot(pod),
+                by_name_hash(pod),
             )
 
-        return self._draft.ordered(self._draft.walked(waiting), key)[0]
+        return self._draft.sort(self._draft.presort(waiting), key)[0]
 
     def _remember(self, pod: Pod, cost: Cost, target: str) -> None:
         rest: timedelta = self._pool.condition.rest
@@ -149,7 +149,7 @@ class Hotspots:
 
 
 def _score(cost: Cost, excess: Mapping[str, int], weight: Callable[[str], float]) -> float:
-    """How well a pod fits what is used beyond the lines."""
+    """How well a pod fits what is used above the thresholds."""
     total = score = 0.0
     for name, amount in excess.items():
         ratio = cost.get(name, 0) / amount

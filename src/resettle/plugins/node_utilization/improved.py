@@ -1,9 +1,9 @@
-"""Moving load so that every move counts: what LowNodeUtilization and HighNodeUtilization do better.
+"""LowNodeUtilization and HighNodeUtilization of `resettle/v1`: no move without effect.
 
-A pod moves only onto a destination that stays within its limits with it. An overfull node gives
-away no more pods than it must, and only pods that use what is short there; a node that is to be
-emptied gives away all its pods or none. Where nobody knows what a pod uses, few leave a node and
-few come to one before all are looked at again, and whoever has just come is the last to leave.
+A pod moves only onto a destination that stays within its limits with it. A node that is
+over loses no more pods than it must, and only pods that use what is short there; a node to be
+drained loses all its pods or none. Where the usage of single pods is unknown, few pods leave a node
+and few arrive at one before usage is measured again, and the youngest pods leave last.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from resettle.framework.view import View
 from resettle.model.node_index import NodeSet
 from resettle.model.objects import Node
 from resettle.model.pod import Demand, Pod, by_priority
-from resettle.placement.capacity import Stock
+from resettle.placement.capacity import FreeResource
 from resettle.plugins._common import LIMIT_REACHED
-from resettle.plugins.node_utilization.upstream import NO_ROOM, Balance, Source
+from resettle.plugins.node_utilization.upstream import NO_ROOM, Balance, SourceNode
 
 Cost = Mapping[str, int]
 _NOTHING_LEFT = -1
-_ENDING = (Limit.TOTAL, Limit.NODE, Limit.NODES)
+_ENDING_LIMITS = (Limit.TOTAL, Limit.NODE, Limit.NODES)
 
 
 class Destinations:
     """What each node that should take pods can still take, in nano units."""
 
     def __init__(self, nodes: Iterable[Node], balance: Balance, view: View) -> None:
-        self._position = view.fleet.position
+        self._position = view.node_index.position
         self._nodes: NodeSet = 0
         left = {name: [_NOTHING_LEFT] * len(self._position) for name in balance.resources}
         for node in nodes:
-            self._nodes |= view.fleet.only(node.name)
+            self._nodes |= view.node_index.only(node.name)
             for name, row in left.items():
-                room = balance.allowed(node, name) - balance.used(node, name)
+                room = balance.limit(node, name) - balance.usage_of(node, name)
                 row[self._position[node.name]] = room
-        self._stocks = {name: Stock(view.fleet, row) for name, row in left.items()}
+        self._stocks = {name: FreeResource(view.node_index, row) for name, row in left.items()}
 
     def with_room_for(self, cost: Cost) -> NodeSet:
         """Destinations that stay within their limits with this much more."""
@@ -51,13 +51,13 @@ class Destinations:
         return nodes
 
     def take(self, node: str, cost: Cost) -> None:
-        """Puts a pod's use on a node."""
+        """Add a pod's usage to a node."""
         for name, amount in cost.items():
-            self._stocks[name].change(self._position[node], -amount)
+            self._stocks[name].add(self._position[node], -amount)
 
 
-class Relief:
-    """One plugin's turn: sources, destinations, and what has been moved between them."""
+class LoadReliever:
+    """Moves pods from the sources to the destinations of one plugin run."""
 
     def __init__(
         self, balance: Balance, destinations: Iterable[Node], view: View, draft: Draft
@@ -68,33 +68,33 @@ class Relief:
         self._nowhere: set[Demand] = set()
         self._destinations = Destinations(destinations, balance, view)
 
-    def lighten(
+    def relieve(
         self,
-        sources: Iterable[Source],
+        sources: Iterable[SourceNode],
         concerns: Callable[[Pod], bool],
-        because: Callable[[Source], str],
+        because: Callable[[SourceNode], str],
         per_node: int | None,
     ) -> Stopped | None:
-        """Moves pods off each source until it is within its limits."""
+        """Move pods off each source until it is within its limits."""
         for source in sources:
-            if self._lighten(source, concerns, because, per_node):
+            if self._relieve_source(source, concerns, because, per_node):
                 return LIMIT_REACHED
         return None if self._balance.has_room else NO_ROOM
 
-    def ease(
+    def relieve_blind(
         self,
-        sources: Iterable[Source],
+        sources: Iterable[SourceNode],
         concerns: Callable[[Pod], bool],
-        because: Callable[[Source], str],
+        because: Callable[[SourceNode], str],
         per_node: int,
     ) -> Stopped | None:
-        """Moves so many pods off each source, where nobody knows what a single pod uses.
+        """Move `per_node` pods off each source, where the usage of single pods is unknown.
 
-        And so many onto each destination: two pods that are much alike may be worlds apart.
+        No destination gets more than `per_node` either: similar pods may differ much in usage.
         """
         if not self._balance.has_room:
             return NO_ROOM
-        fleet, residents = self._view.fleet, self._view.projection.residents
+        fleet, residents = self._view.node_index, self._view.projection.pod_locations
         better = self._destinations.with_room_for({})
         came: Counter[str] = Counter()
         for source in sources:
@@ -107,26 +107,26 @@ class Relief:
                     return LIMIT_REACHED
                 if verdict.limit in (Limit.NODE, Limit.NODES):
                     break
-                if verdict.gone:
+                if verdict.is_leaving:
                     left -= 1
-                    home = residents.home(pod)
+                    home = residents.current_node(pod)
                     came[home] += 1
                     if came[home] >= per_node:
                         better &= ~fleet.only(home)
         return None
 
-    def _lighten(
+    def _relieve_source(
         self,
-        source: Source,
+        source: SourceNode,
         concerns: Callable[[Pod], bool],
-        because: Callable[[Source], str],
+        because: Callable[[SourceNode], str],
         per_node: int | None,
     ) -> bool:
-        """Whether the cycle takes no more moves."""
+        """Move pods off one source; True if the cycle takes no more moves."""
         waiting = self._waiting(source, concerns)
         moved = 0
-        while source.overfull and self._balance.has_room:
-            batch = self._needed(source, waiting, because)
+        while source.is_over and self._balance.has_room:
+            batch = self._smallest_batch(source, waiting, because)
             if not batch:
                 break
             for pod, cost in batch.items():
@@ -138,23 +138,23 @@ class Relief:
                     return True
                 if verdict.limit is not None and verdict.limit is not Limit.NAMESPACE:
                     return False
-                moved += verdict.gone
+                moved += verdict.is_leaving
         return False
 
-    def _waiting(self, source: Source, concerns: Callable[[Pod], bool]) -> dict[Pod, Cost]:
+    def _waiting(self, source: SourceNode, concerns: Callable[[Pod], bool]) -> dict[Pod, Cost]:
         """Pods that could be moved off a source, the least important first, and what they use."""
-        found = {}
+        waiting = {}
         for pod in self._in_turn(source, concerns):
             cost = self._balance.cost(pod)
             if cost is not None:
-                found[pod] = cost
-            elif doubt := self._balance.usage.pod_doubt(pod):
-                self._draft.note(pod, "usage-unknown", doubt.says)
-        return found
+                waiting[pod] = cost
+            elif problem := self._balance.usage.pod_problem(pod):
+                self._draft.note(pod, "usage-unknown", problem.says)
+        return waiting
 
     def _in_turn(
         self,
-        source: Source,
+        source: SourceNode,
         concerns: Callable[[Pod], bool],
         order: Callable[[Pod], Any] = by_priority,
     ) -> list[Pod]:
@@ -163,26 +163,26 @@ class Relief:
         pods = [
             pod
             for pod in self._view.active_on(source.node)
-            if concerns(pod) and not draft.terminating(pod)
+            if concerns(pod) and not draft.is_terminating(pod)
         ]
-        return draft.ordered(draft.walked(pods), order)
+        return draft.sort(draft.presort(pods), order)
 
-    def _needed(
-        self, source: Source, waiting: dict[Pod, Cost], because: Callable[[Source], str]
+    def _smallest_batch(
+        self, source: SourceNode, waiting: dict[Pod, Cost], because: Callable[[SourceNode], str]
     ) -> dict[Pod, Cost]:
-        """The first pods whose going brings the source within its limits, none of them in vain."""
+        """The first pods that bring the source within its limits; none that is not needed."""
         chosen: dict[Pod, Cost] = {}
-        state = source.use()
+        state = source.usage_copy()
         for pod, cost in list(waiting.items()):
-            if not state.overfull:
+            if not state.is_over:
                 break
-            if not self._draft.semantics.bystanders_moved and not state.relieved_by(cost):
-                says = f"uses nothing of what {source.node.name} has too little of"
+            if not self._draft.semantics.bystanders_moved and not state.is_relieved_by(cost):
+                says = f"uses none of the resources that {source.node.name} is short of"
                 self._draft.note(pod, "no-relief", says)
                 continue
             refusal = self._objection(pod, cost)
-            if refusal is not None and refusal.limit in _ENDING:
-                # The proposal will meet the limit too, and end the turn for this node or for all.
+            if refusal is not None and refusal.limit in _ENDING_LIMITS:
+                # The proposal will reach this limit too, and end the turn of this node or of all.
                 return chosen or {pod: cost}
             if refusal is not None:
                 better = self._destinations.with_room_for(cost)
@@ -191,17 +191,17 @@ class Relief:
                 continue
             chosen[pod] = cost
             state.shift(cost, -1)
-        if not state.overfull:
+        if not state.is_over:
             for pod, cost in reversed(list(chosen.items())):
                 state.shift(cost, 1)
-                if state.overfull:
+                if state.is_over:
                     state.shift(cost, -1)
                 else:
                     del chosen[pod]
         return chosen
 
     def _objection(self, pod: Pod, cost: Cost) -> Refusal | None:
-        demand, plain = pod.spec.demand, self._view.projection.plain(pod)
+        demand, plain = pod.spec.demand, self._view.projection.has_simple_constraints(pod)
         if plain and demand in self._nowhere:
             return NO_BETTER_NODE
         refusal = self._draft.objection(pod, self._destinations.with_room_for(cost))
@@ -211,22 +211,22 @@ class Relief:
         return refusal
 
     def _propose(
-        self, source: Source, pod: Pod, cost: Cost, because: str, *, packing: bool = False
+        self, source: SourceNode, pod: Pod, cost: Cost, because: str, *, packing: bool = False
     ) -> Verdict:
         better = self._destinations.with_room_for(cost)
         verdict = self._draft.propose(pod, because=because, onto=better, packing=packing)
-        if verdict.gone:
+        if verdict.is_leaving:
             source.without(cost)
-            self._destinations.take(self._view.projection.residents.home(pod), cost)
+            self._destinations.take(self._view.projection.pod_locations.current_node(pod), cost)
         return verdict
 
-    def empty(
+    def drain(
         self,
-        sources: Iterable[Source],
+        sources: Iterable[SourceNode],
         concerns: Callable[[Pod], bool],
-        because: Callable[[Source], str],
+        because: Callable[[SourceNode], str],
     ) -> Stopped | None:
-        """Moves all pods off each source, where all of them can go."""
+        """Move all pods off each source where all of them can go."""
         for source in sources:
             if not self._balance.has_room:
                 return NO_ROOM
@@ -240,11 +240,11 @@ class Relief:
 
     def _all_or_none(
         self,
-        source: Source,
+        source: SourceNode,
         concerns: Callable[[Pod], bool],
-        because: Callable[[Source], str],
+        because: Callable[[SourceNode], str],
     ) -> dict[Pod, Cost]:
-        """The pods that must go for the node to be empty; none if one of them cannot."""
+        """The pods that must leave for the node to be empty; none if one of them cannot."""
         draft, outlook = self._draft, self._view.projection
         waiting = self._waiting(source, lambda pod: _must_leave(pod) and concerns(pod))
         tried: list[Pod] = []
@@ -255,26 +255,31 @@ class Relief:
             if refusal is not None and refusal.limit is None:
                 stays = pod, refusal
                 break
-            target = outlook.likeliest(pod, outlook.places(pod) & better or outlook.places(pod))
+            target = outlook.highest_scored_node(
+                pod, outlook.safe_nodes(pod) & better or outlook.safe_nodes(pod)
+            )
             outlook.move(pod, target)
             self._destinations.take(target, cost)
             tried.append(pod)
         for pod in reversed(tried):
             self._destinations.take(
-                outlook.residents.home(pod), {name: -n for name, n in waiting[pod].items()}
+                outlook.pod_locations.current_node(pod),
+                {name: -n for name, n in waiting[pod].items()},
             )
-            outlook.take_back(pod)
+            outlook.undo_move(pod)
         if stays is None:
             return waiting
         pod, refusal = stays
-        draft.note(source.node, "not-emptied", f"{pod.key} cannot leave, so nobody does")
+        draft.note(
+            source.node, "not-emptied", f"{pod.key} cannot leave, so no pod is moved off this node"
+        )
         better = self._destinations.with_room_for(waiting[pod])
         draft.decline(pod, refusal, because=because(source), onto=better)
         return {}
 
 
 def _oldest_of_equals(pod: Pod) -> tuple[Any, ...]:
-    """Least important first, and of equals who has been left alone the longest."""
+    """Least important first, and of equal pods the oldest."""
     return (*by_priority(pod), pod.seniority())
 
 

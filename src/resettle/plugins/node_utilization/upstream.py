@@ -1,7 +1,8 @@
-"""What LowNodeUtilization and HighNodeUtilization share: moving load from some nodes to others.
+"""What LowNodeUtilization and HighNodeUtilization share: moving pods from sources to destinations.
 
-Sources are emptied one after the other while the destinations together still have room; what each
-admitted pod uses is taken from its node and from that room.
+Follows upstream's evictPodsFromSourceNodes: sources are taken one after the other while the
+destinations together still have room; the usage of each admitted pod is subtracted from its node
+and from that room.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from resettle.framework.view import View
 from resettle.model.constraints import Toleration
 from resettle.model.objects import Node
 from resettle.model.pod import Pod, Spec, by_priority
-from resettle.model.resources import NANO, counted
+from resettle.model.resources import NANO, in_resource_unit
 from resettle.plugins._common import LIMIT_REACHED
 from resettle.policy.args import Namespaces
 from resettle.policy.problems import Problem
@@ -23,7 +24,7 @@ from resettle.utilization.usage import Usage
 
 
 def threshold_problems(thresholds: Mapping[str, float], key: str) -> Iterator[Problem]:
-    """Complains about missing thresholds and about each that is not a percentage."""
+    """Problems of missing thresholds and of each that is not a percentage."""
     if not thresholds:
         yield Problem(
             what=f"`{key}` is missing or empty",
@@ -43,13 +44,13 @@ class EvictableNamespaces(Namespaces, frozen=True, kw_only=True):
     """Namespaces whose pods stay."""
 
     include: tuple[str, ...] = ()
-    """Known so that the error can say it: only `exclude` is possible here."""
+    """Accepted only for a better error: just `exclude` is possible here."""
     exclude: tuple[str, ...] = ()
     """Pods of these namespaces count as load but are not proposed."""
 
 
 def exclude_only(namespaces: Namespaces | None) -> Iterator[Problem]:
-    """Complains about `include`, which these plugins do not know."""
+    """The problem of `include`, which these plugins do not support."""
     if namespaces is not None and namespaces.include:
         yield Problem(
             what="`include` is not possible here",
@@ -72,36 +73,36 @@ class Balance:
     ) -> None:
         self.usage = usage
         self._tolerations_counted = tolerations_counted
-        self.resources = usage.followed(thresholds)
+        self.resources = usage.tracked_resources(thresholds)
         self._limits = limits
         self._taints = {node.taints for node in destinations}
         self._tolerated: dict[tuple[Toleration, ...], bool] = {}
         self.room = {
-            name: sum(self.allowed(node, name) - self.used(node, name) for node in destinations)
+            name: sum(self.limit(node, name) - self.usage_of(node, name) for node in destinations)
             for name in self.resources
         }
 
-    def used(self, node: Node, name: str) -> int:
+    def usage_of(self, node: Node, name: str) -> int:
         """What the node uses of a resource before any move."""
         return self.usage.of_node(node).get(name, 0)
 
-    def allowed(self, node: Node, name: str) -> int:
-        """What the node may use of it."""
-        return allowance(name, self.usage.offer(node), self._limits)
+    def limit(self, node: Node, name: str) -> int:
+        """What the node may use of a resource."""
+        return allowance(name, self.usage.capacity(node), self._limits)
 
-    def heft(self, node: Node) -> int:
+    def total_usage(self, node: Node) -> int:
         """The figure nodes are ordered by: all that is used, each resource in its own unit."""
-        return sum(counted(name, self.used(node, name)) for name in self.resources)
+        return sum(in_resource_unit(name, self.usage_of(node, name)) for name in self.resources)
 
     @property
     def has_room(self) -> bool:
         """Whether the destinations have something left of every resource."""
         return min(self.room.values(), default=1) > 0
 
-    def some_destination_suffers(self, spec: Spec) -> bool:
+    def tolerates_some_destination(self, spec: Spec) -> bool:
         """Whether the tolerations match the taints of some destination.
 
-        Counted as the peer counts, all taints must be tolerated, the soft ones too, by at least as
+        As upstream counts, all taints must be tolerated, PreferNoSchedule too, by at least as
         many tolerations.
         """
         known = self._tolerated.get(spec.tolerations)
@@ -115,7 +116,7 @@ class Balance:
         return known
 
     def cost(self, pod: Pod) -> Mapping[str, int] | None:
-        """What the pod's leaving frees, or None where the source cannot tell."""
+        """What the pod's leaving frees, or None where its usage is unknown."""
         amounts = self.usage.of_pod(pod)
         if amounts is None:
             return None
@@ -125,18 +126,19 @@ class Balance:
         return cost
 
 
-class Source:
+class SourceNode:
     """A node that load is moved away from."""
 
     def __init__(self, node: Node, balance: Balance) -> None:
         self.node = node
         self._balance = balance
-        self._used = {name: balance.used(node, name) for name in balance.resources}
-        self._allowed = {name: balance.allowed(node, name) for name in balance.resources}
+        self._used = {name: balance.usage_of(node, name) for name in balance.resources}
+        self._allowed = {name: balance.limit(node, name) for name in balance.resources}
         self._why = ""
+        self._figures = ""
 
     def without(self, cost: Mapping[str, int]) -> None:
-        """Takes a leaving pod's use from the node and from the room of the destinations."""
+        """Subtract a leaving pod's usage from the node and from the room of the destinations."""
         room = self._balance.room
         for name, amount in cost.items():
             self._used[name] -= amount
@@ -147,17 +149,32 @@ class Source:
         """Which resources are used beyond their limits, and by how much, as things stand now."""
         if not self._why:
             usage = self._balance.usage
-            offer = usage.offer(self.node)
+            capacity = usage.capacity(self.node)
             parts = [
-                f"{used / offer[name]:.0%} {usage.named(name)} (target {limits[name]:.0f}%)"
+                f"{used / capacity[name]:.0%} {usage.display_name(name)}"
+                f" (target {limits[name]:.0f}%)"
                 for name, used in self._used.items()
-                if used > self._allowed[name] and name in limits and offer.get(name)
+                if used > self._allowed[name] and name in limits and capacity.get(name)
             ]
-            self._why = ", ".join(parts) or "more than it offers"
+            self._why = ", ".join(parts) or "more than its capacity"
         return self._why
 
+    def figures(self, limits: Mapping[str, float]) -> str:
+        """What was used before any move of each resource that has a threshold, in percent."""
+        if not self._figures:
+            usage = self._balance.usage
+            capacity = usage.capacity(self.node)
+            parts = (
+                f"{self._used[name] / capacity[name]:.0%} {usage.display_name(name)}"
+                f" (threshold {limit:.0f}%)"
+                for name, limit in limits.items()
+                if name in self._used and capacity.get(name)
+            )
+            self._figures = ", ".join(parts) or "nothing that was measured"
+        return self._figures
+
     @property
-    def overfull(self) -> bool:
+    def is_over(self) -> bool:
         """Whether some resource is used beyond what the limits allow."""
         allowed = self._allowed
         return any(used > allowed[name] for name, used in self._used.items())
@@ -168,12 +185,12 @@ class Source:
         over = {name: used - self._allowed[name] for name, used in self._used.items()}
         return {name: amount for name, amount in over.items() if amount > 0}
 
-    def use(self) -> Use:
-        """What it uses now, to be tried out."""
-        return Use(dict(self._used), self._allowed)
+    def usage_copy(self) -> ProjectedUsage:
+        """A copy of what the node uses now, to try moves on."""
+        return ProjectedUsage(dict(self._used), self._allowed)
 
 
-class Use:
+class ProjectedUsage:
     """What a node would use if some pods left it."""
 
     def __init__(self, used: dict[str, int], allowed: Mapping[str, int]) -> None:
@@ -181,50 +198,50 @@ class Use:
         self._allowed = allowed
 
     @property
-    def overfull(self) -> bool:
+    def is_over(self) -> bool:
         """Whether some resource would be used beyond what is allowed."""
         return any(used > self._allowed[name] for name, used in self._used.items())
 
-    def relieved_by(self, cost: Mapping[str, int]) -> bool:
+    def is_relieved_by(self, cost: Mapping[str, int]) -> bool:
         """Whether a pod uses some of what is used beyond what is allowed."""
         return any(
             amount > 0 and self._used[name] > self._allowed[name] for name, amount in cost.items()
         )
 
     def shift(self, cost: Mapping[str, int], by: int) -> None:
-        """Lets a pod leave (-1), or come back (1)."""
+        """Let a pod leave (-1) or come back (1)."""
         for name, amount in cost.items():
             self._used[name] += by * amount
 
 
 def move_load(
-    sources: Iterable[Source],
+    sources: Iterable[SourceNode],
     balance: Balance,
     view: View,
     draft: Draft,
     *,
-    keep_going: Callable[[Source], bool],
+    keep_going: Callable[[SourceNode], bool],
     concerns: Callable[[Pod], bool],
-    because: Callable[[Source], str],
+    because: Callable[[SourceNode], str],
     per_node: int | None = None,
 ) -> Stopped | None:
-    """Proposes pods of each source, least important first, as long as that helps."""
+    """Propose pods of each source, least important first, as long as that helps."""
     for source in sources:
         pods = [pod for pod in view.active_on(source.node) if concerns(pod)]
         if not keep_going(source):
             continue
         moved = 0
-        for pod in draft.ordered(draft.walked(pods), by_priority):
+        for pod in draft.sort(draft.presort(pods), by_priority):
             if per_node is not None and moved >= per_node:
                 break
-            if not balance.some_destination_suffers(pod.spec):
-                draft.note(pod, "taints", "tolerates the taints of no node that has room")
+            if not balance.tolerates_some_destination(pod.spec):
+                draft.note(pod, "taints", "does not tolerate the taints of any node that has room")
                 continue
-            if doubt := balance.usage.pod_doubt(pod):
-                draft.note(pod, "usage-unknown", doubt.says)
+            if problem := balance.usage.pod_problem(pod):
+                draft.note(pod, "usage-unknown", problem.says)
                 continue
             verdict = draft.propose(pod, because=because(source))
-            if not verdict.gone:
+            if not verdict.is_leaving:
                 if verdict.limit is Limit.TOTAL:
                     return LIMIT_REACHED
                 if verdict.limit in (Limit.NODE, Limit.NODES):

@@ -1,7 +1,8 @@
-"""Pods that are nearer to each other than one of them allows, and who should go to end it.
+"""Violations of podAntiAffinity, and the pods whose eviction resolves them.
 
-A quarrel is one rule in one domain: those who state it, and those it is about. Sides are counted,
-never compared in pairs, so a zone with a thousand pods costs no more than a node with two.
+A conflict is one rule in one domain: the pods that state it, and the pods it selects. Both sides
+are counted, never compared in pairs, so a zone with a thousand pods costs no more than a node with
+two.
 """
 
 from __future__ import annotations
@@ -11,92 +12,92 @@ from collections.abc import Iterable
 from resettle.model.pod import Pod
 
 
-class Quarrel:
-    """Two sides that should not be together; a pod may be on both."""
+class Conflict:
+    """One violated rule in one domain; a pod may state the rule and be selected by it."""
 
-    def __init__(self, why: str, stating: Iterable[Pod], meant: Iterable[Pod]) -> None:
+    def __init__(self, why: str, stating: Iterable[Pod], selected: Iterable[Pod]) -> None:
         self.why = why
         self.stating = frozenset(stating)
-        self.meant = frozenset(meant)
+        self.selected = frozenset(selected)
         self._stating_here = len(self.stating)
-        self._meant_here = len(self.meant)
+        self._selected_here = len(self.selected)
 
     def against(self, pod: Pod, *, here: bool) -> int:
-        """How many there are that the pod should not be near, counting both ways."""
-        states, is_meant = pod in self.stating, pod in self.meant
-        count = self._meant_here - (is_meant and here) if states else 0
-        return count + (self._stating_here - (states and here) if is_meant else 0)
+        """How many pods the pod is in conflict with, counting both directions."""
+        states, is_selected = pod in self.stating, pod in self.selected
+        count = self._selected_here - (is_selected and here) if states else 0
+        return count + (self._stating_here - (states and here) if is_selected else 0)
 
     def count(self, pod: Pod, by: int) -> None:
-        """Lets the pod leave, or come back."""
+        """Let the pod leave (-1) or come back (1)."""
         self._stating_here += by if pod in self.stating else 0
-        self._meant_here += by if pod in self.meant else 0
+        self._selected_here += by if pod in self.selected else 0
 
 
-class Quarrels:
-    """All quarrels of a cluster, while pods leave one by one."""
+class Conflicts:
+    """All conflicts of a cluster, while pods leave one by one."""
 
-    def __init__(self, quarrels: Iterable[Quarrel]) -> None:
-        self._by_pod: dict[Pod, list[Quarrel]] = {}
+    def __init__(self, conflicts: Iterable[Conflict]) -> None:
+        self._by_pod: dict[Pod, list[Conflict]] = {}
         self._gone: dict[Pod, None] = {}
-        for quarrel in quarrels:
-            for pod in quarrel.stating | quarrel.meant:
-                if quarrel.against(pod, here=True):
-                    self._by_pod.setdefault(pod, []).append(quarrel)
+        for conflict in conflicts:
+            for pod in conflict.stating | conflict.selected:
+                if conflict.against(pod, here=True):
+                    self._by_pod.setdefault(pod, []).append(conflict)
 
     @property
     def pods(self) -> Iterable[Pod]:
-        """Everyone involved, in no order."""
+        """All pods involved, in no order."""
         return self._by_pod
 
     def why(self, pod: Pod) -> str:
         """The first reason the pod has to go."""
         return self._by_pod[pod][0].why
 
-    def states_one(self, pod: Pod) -> bool:
+    def has_own_rule(self, pod: Pod) -> bool:
         """Whether one of the rules is the pod's own."""
-        return any(pod in quarrel.stating for quarrel in self._by_pod[pod])
+        return any(pod in conflict.stating for conflict in self._by_pod[pod])
 
     def leaving(self, movable: list[Pod]) -> list[Pod]:
-        """Who should go so that the rest get on, the first of the list rather than the last.
+        """The pods to evict so that no conflict is left, rather from the front of the list.
 
-        Never more pods than if only those went who state the rules themselves.
+        Never more pods than if only pods that state a rule were evicted.
         """
-        chosen = self._peacemakers(movable)
-        stating = self._peacemakers([pod for pod in movable if self.states_one(pod)])
-        return stating if len(stating) < len(chosen) and self._settled_by(stating) else chosen
+        chosen = self._pods_to_evict(movable)
+        stating = self._pods_to_evict([pod for pod in movable if self.has_own_rule(pod)])
+        return stating if len(stating) < len(chosen) and self._resolved_by(stating) else chosen
 
-    def _peacemakers(self, candidates: list[Pod]) -> list[Pod]:
+    def _pods_to_evict(self, candidates: list[Pod]) -> list[Pod]:
         for pod in candidates:
-            if self._open(pod):
-                self._go(pod)
-        # Whoever would meet nobody any more may stay, the most important first.
+            if self._has_conflict(pod):
+                self._remove(pod)
+        # A pod that has no conflict left may stay, the most important first.
         for pod in reversed(candidates):
-            if pod in self._gone and not self._open(pod):
-                self._return(pod)
+            if pod in self._gone and not self._has_conflict(pod):
+                self._put_back(pod)
         gone = [pod for pod in candidates if pod in self._gone]
         for pod in gone:
-            self._return(pod)
+            self._put_back(pod)
         return gone
 
-    def _settled_by(self, leaving: list[Pod]) -> bool:
+    def _resolved_by(self, leaving: list[Pod]) -> bool:
         for pod in leaving:
-            self._go(pod)
-        settled = not any(self._open(pod) for pod in self._by_pod if pod not in self._gone)
+            self._remove(pod)
+        settled = not any(self._has_conflict(pod) for pod in self._by_pod if pod not in self._gone)
         for pod in leaving:
-            self._return(pod)
+            self._put_back(pod)
         return settled
 
-    def _open(self, pod: Pod) -> bool:
+    def _has_conflict(self, pod: Pod) -> bool:
         here = pod not in self._gone
-        return any(quarrel.against(pod, here=here) for quarrel in self._by_pod[pod])
+        return any(conflict.against(pod, here=here) for conflict in self._by_pod[pod])
 
-    def _go(self, pod: Pod) -> None:
+    def _remove(self, pod: Pod) -> None:
         self._gone[pod] = None
-        for quarrel in self._by_pod[pod]:
-            quarrel.count(pod, -1)
+        for conflict in self._by_pod[pod]:
+            conflict.count(pod, -1)
 
-    def _return(self, pod: Pod) -> None:
+    def _put_back(self, pod: Pod) -> None:
         del self._gone[pod]
-        for quarrel in self._by_pod[pod]:
-            quarrel.count(pod, 1)
+        for conflict in self._by_pod[pod]:
+            conflict.count(pod, 1)

@@ -1,8 +1,9 @@
-"""Topology spread, solved for all constraints of a pod together.
+"""Topology spread in `resettle/v1`: all constraints of a pod are balanced together.
 
-Pods are counted as the scheduler counts them. As long as a constraint is violated, one pod moves
-from a domain that has too many to one that has at least two fewer, if no other constraint it states
-becomes worse by that. From the largest to the smallest is the least number of moves there is.
+Pods are counted as the scheduler's PodTopologySpread counts them. As long as a constraint is
+violated, one pod moves from a domain that has too many to one that has at least two fewer, if no
+other constraint of the pod becomes more violated. Moving from the largest to the smallest domain
+takes the fewest moves.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from resettle.framework.verdict import Limit
 from resettle.framework.view import View
 from resettle.model.node_index import NodeSet
 from resettle.model.pod import Pod, by_priority
-from resettle.placement.pod_locations import Domains
-from resettle.placement.topology_spread import Rule
+from resettle.placement.pod_locations import PodsPerDomain
+from resettle.placement.topology_spread import SpreadRule
 from resettle.policy.args import SelectingArgs
 
-Rules = dict[Rule, list[Pod]]
+Rules = dict[SpreadRule, list[Pod]]
 
 
-class Levelling:
-    """Evens out one cluster under the rules that count."""
+class SpreadImprover:
+    """Moves pods until the constraints that count hold."""
 
     def __init__(
         self, args: SelectingArgs, actions: tuple[str, ...], view: View, draft: Draft
@@ -31,44 +32,44 @@ class Levelling:
         self._actions = actions
         self._view = view
         self._draft = draft
-        self._evenness = view.projection.evenness
-        self._home = view.projection.residents.home
+        self._evenness = view.projection.topology_spread
+        self._home = view.projection.pod_locations.current_node
         self._full_nodes: set[str] = set()
         self.limit_reached = False
         self.violated = False
-        self.rules: Rules = dict(self._stated())
+        self.rules: Rules = dict(self._rules_with_pods())
 
     def run(self) -> None:
-        """Moves pods until no rule is violated, or nothing more can be done about it."""
+        """Move pods until no rule is violated, or nothing more can be done about it."""
         moved = True
         while moved and not self.limit_reached:
             moved = False
             for rule, pods in self.rules.items():
-                moved = self._level(rule, pods) or moved
+                moved = self._balance_rule(rule, pods) or moved
 
-    def _stated(self) -> Iterator[tuple[Rule, list[Pod]]]:
+    def _rules_with_pods(self) -> Iterator[tuple[SpreadRule, list[Pod]]]:
         """The rules that count, each with the pods that state it and could help by leaving."""
-        population, evenness = self._view.population, self._evenness
-        found: Rules = {}
+        population, evenness = self._view.pod_index, self._evenness
+        rules: Rules = {}
         for space in sorted(population.namespaces):
             templates = population.namespaces[space]
             for template in templates:
                 if not template.spec.spread or template.spec.pinned:
                     continue
                 pods = self._view.active_of_selected(self._args, template)
-                for rule in evenness.rules_of(template):
+                for rule in evenness.rules_of_template(template):
                     if self._counts(rule) and pods:
-                        stating = found.setdefault(rule, [])
+                        stating = rules.setdefault(rule, [])
                         stating += pods if evenness.counts(rule, template) else ()
         scope = self._view.names_in_scope
-        staying = self._view.projection.residents.staying
-        for rule, pods in found.items():
+        staying = self._view.projection.pod_locations.is_staying
+        for rule, pods in rules.items():
             yield rule, [pod for pod in pods if pod.node in scope and staying(pod)]
 
-    def _counts(self, rule: Rule) -> bool:
+    def _counts(self, rule: SpreadRule) -> bool:
         return ("DoNotSchedule" if rule.hard else "ScheduleAnyway") in self._actions
 
-    def _level(self, rule: Rule, pods: list[Pod]) -> bool:
+    def _balance_rule(self, rule: SpreadRule, pods: list[Pod]) -> bool:
         evenness, domains = self._evenness, self._evenness.domains(rule)
         if evenness.skew(rule) <= rule.max_skew:
             return False
@@ -79,20 +80,22 @@ class Levelling:
             moved = True
         return moved
 
-    def _waiting(self, domains: Domains, pods: list[Pod]) -> dict[str, list[Pod]]:
+    def _waiting(self, domains: PodsPerDomain, pods: list[Pod]) -> dict[str, list[Pod]]:
         """Pods by domain, the first to go at the end."""
         draft = self._draft
-        staying = [pod for pod in pods if not draft.terminating(pod)]
+        staying = [pod for pod in pods if not draft.is_terminating(pod)]
         waiting: dict[str, list[Pod]] = {}
-        for pod in reversed(draft.ordered(draft.walked(staying), by_priority)):
+        for pod in reversed(draft.sort(draft.presort(staying), by_priority)):
             if (value := domains.value_at(self._home(pod))) is not None:
                 waiting.setdefault(value, []).append(pod)
         return dict(sorted(waiting.items()))
 
-    def _move_one(self, rule: Rule, domains: Domains, waiting: dict[str, list[Pod]]) -> bool:
-        """Moves a pod out of the largest domain that has one to spare."""
-        floor = self._evenness.floor(rule)
-        for level in domains.levels:
+    def _move_one(
+        self, rule: SpreadRule, domains: PodsPerDomain, waiting: dict[str, list[Pod]]
+    ) -> bool:
+        """Move a pod out of the largest domain that has one to spare."""
+        floor = self._evenness.smallest_count(rule)
+        for level in domains.distinct_counts:
             if level - floor <= rule.max_skew:
                 break
             for value, pods in waiting.items():
@@ -102,9 +105,14 @@ class Levelling:
                     return False
         return False
 
-    def _move_from(self, rule: Rule, domains: Domains, value: str, pods: list[Pod]) -> bool:
-        level, least = domains.count(value), domains.least
-        why = f"{value} has {level} of its like, the smallest {rule.topology_key} {least}"
+    def _move_from(
+        self, rule: SpreadRule, domains: PodsPerDomain, value: str, pods: list[Pod]
+    ) -> bool:
+        level, least = domains.count(value), domains.smallest
+        why = (
+            f"{rule.topology_key} {value} has {level} matching pods, the emptiest {least}"
+            f" (maxSkew {rule.max_skew})"
+        )
         while pods:
             pod = pods.pop()
             if pod.node in self._full_nodes:
@@ -117,24 +125,34 @@ class Levelling:
                 return False
             if verdict.limit in (Limit.NODE, Limit.NODES):
                 self._full_nodes.add(pod.node)
-            elif not pod.claims and verdict.refusal and verdict.refusal.code in _OF_ITS_KIND:
-                # What holds for one holds for all of its make here.
+            elif not pod.claims and verdict.refusal and verdict.refusal.code in _SAME_FOR_TEMPLATE:
+                # The refusal holds for all pods of this template here.
                 pods[:] = [other for other in pods if other.template is not pod.template]
         return False
 
-    def _better(self, rule: Rule, domains: Domains, pod: Pod) -> NodeSet:
-        """Nodes in smaller domains, where no other rule of the pod fares worse."""
+    def _better(self, rule: SpreadRule, domains: PodsPerDomain, pod: Pod) -> NodeSet:
+        """Nodes in smaller domains, where no other rule of the pod becomes more violated."""
         home = self._home(pod)
-        here = domains.counted_at(home) or 0
-        nodes = domains.up_to(here - 2)
-        for other in self._evenness.stated_by(pod):
+        here = domains.count_at(home) or 0
+        nodes = domains.nodes_with_at_most(here - 2)
+        for other in self._evenness.rules_of_pod(pod):
             if other == rule or not (other.hard or self._counts(other)):
                 continue
-            lying = self._evenness.domains(other)
-            there = lying.counted_at(home)
+            other_domains = self._evenness.domains(other)
+            there = other_domains.count_at(home)
             if there is not None and self._evenness.counts(other, pod.template):
-                nodes &= lying.up_to(there - 1) | lying.around(home) | ~lying.counted
+                nodes &= (
+                    other_domains.nodes_with_at_most(there - 1)
+                    | other_domains.domain_of(home)
+                    | ~other_domains.counted_nodes
+                )
         return nodes
 
 
-_OF_ITS_KIND = ("no-node-fits", "no-better-node", "would-break", "would-return", "would-stray")
+_SAME_FOR_TEMPLATE = (
+    "no-node-fits",
+    "no-better-node",
+    "would-break",
+    "would-return",
+    "would-stray",
+)

@@ -1,7 +1,7 @@
 """The metrics API, `metrics.k8s.io`: what nodes and pods use of cpu and memory.
 
-One list has all nodes and one all pods, however many there are. What nodes use is looked at every
-few seconds and evened out, as kubernetes-sigs/descheduler does: of each new look a tenth counts.
+One list has all nodes and one all pods, however many there are. Node usage is polled every few
+seconds and smoothed as upstream does it: nine parts of the old figure to one of the new.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from resettle.clock import SYSTEM, Clock
 from resettle.errors import ClusterError, InputError, ResettleError
-from resettle.kube.failures import refused
+from resettle.kube.failures import refusal_error
 from resettle.kube.transport.client import Client
 from resettle.model.decoding.wire import NodeMetrics, PodMetrics
 from resettle.model.measurements import (
@@ -30,20 +30,20 @@ from resettle.model.measurements import (
     used_by_node,
     used_by_pod,
 )
-from resettle.model.resources import NANO, counted
+from resettle.model.resources import NANO, in_resource_unit
 
 GROUP = "metrics.k8s.io"
 PATH = f"/apis/{GROUP}/v1beta1"
 POLL_SECONDS = 5
-REMEMBERED = timedelta(minutes=10)
-"""How long a node that is told of no more is remembered."""
-_OLD_COUNTS = 0.9
+FORGET_AFTER = timedelta(minutes=10)
+"""How long a node that is no longer listed is remembered."""
+_OLD_WEIGHT = 0.9
 _MILLI = NANO // 1000
 Page = TypeVar("Page", bound=Struct)
 
 
 class MetricsApi:
-    """The latest figures, and the same evened out; one look after the other."""
+    """The latest figures of all nodes, raw and smoothed."""
 
     def __init__(self, client: Client, clock: Clock = SYSTEM) -> None:
         self._client = client
@@ -51,31 +51,31 @@ class MetricsApi:
         self._latest: dict[str, Used] = {}
         self._smooth: dict[str, Used] = {}
         self._failure = ""
-        self._looked = False
+        self._polled = False
 
-    async def look(self) -> None:
-        """One look at all nodes; one that fails leaves what is known as it is, to grow old."""
+    async def poll(self) -> None:
+        """Read the usage of all nodes; on failure the known figures stay and grow old."""
         try:
-            seen = await asyncio.to_thread(of_nodes, await self._listed("nodes"))
+            seen = await asyncio.to_thread(read_node_usage, await self._list("nodes"))
         except ResettleError as error:
             self._failure = str(error)
             return
         finally:
-            self._looked = True
+            self._polled = True
         self._failure = ""
-        self._latest = self._kept(self._latest) | seen
-        evened = {name: evened_out(self._smooth.get(name), used) for name, used in seen.items()}
-        self._smooth = self._kept(self._smooth) | evened
+        self._latest = self._without_expired(self._latest) | seen
+        smoothed = {name: smooth(self._smooth.get(name), used) for name, used in seen.items()}
+        self._smooth = self._without_expired(self._smooth) | smoothed
 
     async def readings(self) -> Measured:
-        """What is known now of nodes, and what pods use at this moment."""
-        if not self._looked:
-            await self.look()
+        """The latest figures of nodes, and what pods use now."""
+        if not self._polled:
+            await self.poll()
         if not self._latest:
             failed = Readings(failure=self._failure or "the metrics API knows no node")
             return {METRICS_API: failed, SMOOTHED: failed}
         try:
-            pods = await asyncio.to_thread(of_pods, await self._listed("pods"))
+            pods = await asyncio.to_thread(read_pod_usage, await self._list("pods"))
         except ResettleError as error:
             failed = Readings(failure=str(error))
             return {METRICS_API: failed, SMOOTHED: failed}
@@ -84,18 +84,18 @@ class MetricsApi:
             SMOOTHED: Readings(nodes=self._smooth, pods=pods),
         }
 
-    def _kept(self, known: Mapping[str, Used]) -> dict[str, Used]:
-        since = self._clock.now() - REMEMBERED
+    def _without_expired(self, known: Mapping[str, Used]) -> dict[str, Used]:
+        since = self._clock.now() - FORGET_AFTER
         return {name: used for name, used in known.items() if used.at > since}
 
-    async def _listed(self, plural: str) -> bytes:
+    async def _list(self, plural: str) -> bytes:
         answer = await self._client.send("GET", f"{PATH}/{plural}", patience=0)
         if answer.status == 404:
             raise ClusterError(
                 f"{self._client.server} does not serve {GROUP}; install a metrics server"
             )
-        if not answer.fine:
-            raise refused(answer, "list", plural, group=GROUP, access=self._client.access)
+        if not answer.is_success:
+            raise refusal_error(answer, "list", plural, group=GROUP, access=self._client.access)
         return answer.body
 
 
@@ -107,47 +107,51 @@ class _Pods(Struct):
     items: list[PodMetrics] | None = None
 
 
-def of_nodes(body: bytes) -> dict[str, Used]:
-    """What each node of a list uses; whoever is told of in a way that cannot be is left out."""
-    found = {}
+def read_node_usage(body: bytes) -> dict[str, Used]:
+    """What each node of a list uses; entries that cannot be read are left out."""
+    usage = {}
     for item in _read(body, _Nodes).items or ():
         with suppress(InputError):
             if used := used_by_node(item):
-                found[item.metadata.name] = used
-    return found
+                usage[item.metadata.name] = used
+    return usage
 
 
-def of_pods(body: bytes) -> dict[str, Used]:
-    """The same of pods."""
-    found = {}
+def read_pod_usage(body: bytes) -> dict[str, Used]:
+    """What each pod of a list uses; entries that cannot be read are left out."""
+    usage = {}
     for item in _read(body, _Pods).items or ():
         with suppress(InputError):
             if used := used_by_pod(item):
-                found[item.key] = used
-    return found
+                usage[item.key] = used
+    return usage
 
 
 def _read(body: bytes, page: type[Page]) -> Page:
     try:
         return msgspec.json.decode(body, type=page)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ClusterError(f"a list of {GROUP} cannot be understood: {error}") from None
+        raise ClusterError(f"a list of {GROUP} cannot be decoded: {error}") from None
 
 
-def evened_out(before: Used | None, now: Used) -> Used:
-    """The new figures, with nine parts of the old to one of the new; the first as they are."""
+def smooth(before: Used | None, now: Used) -> Used:
+    """Nine parts of the old figures to one of the new; the first figures unchanged."""
     if before is None:
         return now
     return Used(
         now.at,
         {
-            name: _mixed(name, before.amounts[name], amount) if name in before.amounts else amount
+            name: _weighted_mean(name, before.amounts[name], amount)
+            if name in before.amounts
+            else amount
             for name, amount in now.amounts.items()
         },
     )
 
 
-def _mixed(name: str, old: int, new: int) -> int:
-    """In whole thousandths of cpu or whole units, half of one upwards."""
-    mean = _OLD_COUNTS * counted(name, old) + (1 - _OLD_COUNTS) * counted(name, new)
+def _weighted_mean(name: str, old: int, new: int) -> int:
+    """The mean in whole milli-cpu or whole units, rounded half up."""
+    mean = _OLD_WEIGHT * in_resource_unit(name, old) + (1 - _OLD_WEIGHT) * in_resource_unit(
+        name, new
+    )
     return math.floor(mean + 0.5) * (_MILLI if name == "cpu" else NANO)

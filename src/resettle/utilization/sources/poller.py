@@ -1,4 +1,8 @@
-"""All that measures for one policy, asked once a cycle."""
+"""UsagePoller: asks the metrics API and Prometheus what the plugins of a policy need.
+
+The metrics API is polled in the background, because its figures are smoothed over time; Prometheus
+is asked once a cycle.
+"""
 
 from __future__ import annotations
 
@@ -10,58 +14,66 @@ from resettle.clock import SYSTEM, Clock
 from resettle.errors import ResettleError
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
-from resettle.model.measurements import KUBERNETES_METRICS, PROMETHEUS, Measured, Question, Readings
+from resettle.model.measurements import (
+    KUBERNETES_METRICS,
+    PROMETHEUS,
+    Measured,
+    MetricsQuery,
+    Readings,
+)
 from resettle.policy.document import MetricsProvider, Prometheus
 from resettle.utilization.sources.metrics_api import POLL_SECONDS, MetricsApi
 from resettle.utilization.sources.prometheus import PrometheusServer
 
 
-async def measured_once(
-    access: Access, questions: Iterable[Question], providers: Iterable[MetricsProvider]
+async def measure_once(
+    access: Access, questions: Iterable[MetricsQuery], providers: Iterable[MetricsProvider]
 ) -> Measured:
-    """The answers for somebody who asks only once."""
-    async with Client(access) as cluster, measuring(cluster) as meters:
-        meters.serve(questions, providers)
-        return await meters.measured()
+    """The answers for a command that asks only once."""
+    async with Client(access) as cluster, run_usage_poller(cluster) as poller:
+        poller.set_questions(questions, providers)
+        return await poller.measure()
 
 
 @asynccontextmanager
-async def measuring(
-    cluster: Client, clock: Clock = SYSTEM, *, again: bool = False
-) -> AsyncIterator[Meters]:
-    """Meters while the block lasts; `again` says that they will be asked more than once."""
-    meters = Meters(cluster, clock)
-    following = asyncio.create_task(meters.keep_looking()) if again else None
+async def run_usage_poller(
+    cluster: Client, clock: Clock = SYSTEM, *, repeatedly: bool = False
+) -> AsyncIterator[UsagePoller]:
+    """A UsagePoller while the block lasts; `repeatedly` polls in the background."""
+    poller = UsagePoller(cluster, clock)
+    polling = asyncio.create_task(poller.poll_forever()) if repeatedly else None
     try:
-        yield meters
+        yield poller
     finally:
-        if following is not None:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
-        await meters.close()
+        if polling is not None:
+            polling.cancel()
+            await asyncio.gather(polling, return_exceptions=True)
+        await poller.close()
 
 
-class Meters:
-    """Answers the questions of a policy, which may become another one."""
+class UsagePoller:
+    """Answers the questions of a policy, which may change while it runs."""
 
     def __init__(self, cluster: Client, clock: Clock = SYSTEM) -> None:
         self._cluster = cluster
         self._clock = clock
         self._api = MetricsApi(cluster, clock)
-        self._questions: frozenset[Question] = frozenset()
-        self._followed = asyncio.Event()
+        self._questions: frozenset[MetricsQuery] = frozenset()
+        self._needs_metrics_api = asyncio.Event()
         self._provider: Prometheus | None = None
         self._server: PrometheusServer | None = None
         self._retired: list[PrometheusServer] = []
 
-    def serve(self, questions: Iterable[Question], providers: Iterable[MetricsProvider]) -> None:
-        """From now on these questions are answered by these providers."""
+    def set_questions(
+        self, questions: Iterable[MetricsQuery], providers: Iterable[MetricsProvider]
+    ) -> None:
+        """Use these questions and providers from now on."""
         self._questions = frozenset(questions)
-        if self._about(KUBERNETES_METRICS):
-            self._followed.set()
+        if self._questions_for(KUBERNETES_METRICS):
+            self._needs_metrics_api.set()
         else:
-            self._followed.clear()
-        named = (it.prometheus for it in providers if it.source == PROMETHEUS)
+            self._needs_metrics_api.clear()
+        named = (provider.prometheus for provider in providers if provider.source == PROMETHEUS)
         provider = next(named, None)
         if provider != self._provider:
             self._provider = provider
@@ -69,41 +81,41 @@ class Meters:
                 self._retired.append(self._server)
                 self._server = None
 
-    async def measured(self) -> Measured:
-        """The answers, each as it came or with the reason why none did."""
-        await self._let_go()
-        found: dict[Question, Readings] = {}
-        if of_metrics := self._about(KUBERNETES_METRICS):
+    async def measure(self) -> Measured:
+        """All answers; one that failed has the reason."""
+        await self._close_retired()
+        answers: dict[MetricsQuery, Readings] = {}
+        if of_metrics := self._questions_for(KUBERNETES_METRICS):
             known = await self._api.readings()
-            found |= {question: known[question] for question in of_metrics}
-        if of_prometheus := self._about(PROMETHEUS):
-            found |= await self._ask(of_prometheus)
-        return found
+            answers |= {question: known[question] for question in of_metrics}
+        if of_prometheus := self._questions_for(PROMETHEUS):
+            answers |= await self._ask_prometheus(of_prometheus)
+        return answers
 
-    async def keep_looking(self) -> None:
-        """Follows what nodes use from look to look, as long as the policy goes by it."""
+    async def poll_forever(self) -> None:
+        """Poll the metrics API every few seconds while the policy needs it."""
         while True:
-            await self._followed.wait()
+            await self._needs_metrics_api.wait()
             began = self._clock.steady()
-            await self._api.look()
+            await self._api.poll()
             spent = self._clock.steady() - began
             await self._clock.sleep(max(0.0, POLL_SECONDS - spent))
 
     async def close(self) -> None:
-        """Ends all connections."""
-        await self._let_go()
+        """Close all connections."""
+        await self._close_retired()
         if self._server is not None:
             await self._server.close()
 
-    async def _let_go(self) -> None:
-        """Hangs up on servers that are asked no more."""
+    async def _close_retired(self) -> None:
+        """Close connections to servers that are no longer asked."""
         while self._retired:
             await self._retired.pop().close()
 
-    def _about(self, source: str) -> frozenset[Question]:
-        return frozenset(it for it in self._questions if it.source == source)
+    def _questions_for(self, source: str) -> frozenset[MetricsQuery]:
+        return frozenset(question for question in self._questions if question.source == source)
 
-    async def _ask(self, questions: frozenset[Question]) -> Measured:
+    async def _ask_prometheus(self, questions: frozenset[MetricsQuery]) -> Measured:
         if self._provider is None:
             return {}
         try:

@@ -1,6 +1,7 @@
 """Prometheus: instant queries over HTTP, answered with a number for each node.
 
-What Prometheus says to an instant query, off the wire and into figures.
+Each query is sent twice, as itself and as `timestamp(query)`: a sample in an answer carries the
+time of the query, not the time when it was taken.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from msgspec import Raw, Struct
 from resettle.clock import SYSTEM, Clock
 from resettle.errors import ClusterError, InputError, ResettleError
 from resettle.kube.auth.access import Access
-from resettle.kube.auth.identity import ACCOUNT
+from resettle.kube.auth.identity import SERVICE_ACCOUNT_DIR
 from resettle.kube.auth.proxy import proxy_for
-from resettle.kube.auth.tls import trusting
+from resettle.kube.auth.tls import client_tls_context
 from resettle.kube.status import Answer
 from resettle.kube.transport.client import Client
-from resettle.model.measurements import Figure, Question, Readings
+from resettle.model.measurements import Figure, MetricsQuery, Readings
 from resettle.policy.document import Prometheus
-from resettle.utilization.sources.prometheus_auth import Held, credentials, token_of
+from resettle.utilization.sources.prometheus_auth import SecretToken, credentials, token_of
 
-_LONGEST_WORDS = 120
+_EXCERPT_LENGTH = 120
 
 
 class _Series(Struct):
@@ -52,22 +53,22 @@ _reply = msgspec.json.Decoder(_Reply)
 _vector = msgspec.json.Decoder(list[_Series])
 
 
-def samples(answer: Answer) -> Sequence[_Series]:
-    """The samples of an answer; an error says what it is instead of one."""
+def read_samples(answer: Answer) -> Sequence[_Series]:
+    """The samples of an answer; an error says why it has none."""
     if answer.status == 401:
         raise ClusterError("it does not accept the token (401)")
     if answer.status == 403:
-        raise ClusterError(f"it does not let us ask (403): {_words(answer.body)}")
+        raise ClusterError(f"it does not let us ask (403): {_excerpt(answer.body)}")
     try:
         reply = _reply.decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        said = _words(answer.body)
+        excerpt = _excerpt(answer.body)
         if answer.status == 200:
-            raise ClusterError(f"what it answers is not an answer of Prometheus: {said}") from None
-        raise ClusterError(f"it answered {answer.status}: {said}") from None
+            raise ClusterError(f"this is not an answer of Prometheus: {excerpt}") from None
+        raise ClusterError(f"it answered {answer.status}: {excerpt}") from None
     if reply.status != "success" or reply.data is None:
-        said = f"{reply.error_type}: {reply.error}".strip(": ") or f"status `{reply.status}`"
-        raise ClusterError(f"it answered {answer.status}: {said}")
+        failure = f"{reply.error_type}: {reply.error}".strip(": ") or f"status `{reply.status}`"
+        raise ClusterError(f"it answered {answer.status}: {failure}")
     if reply.data.result_type != "vector":
         raise ClusterError(
             f"the query is answered with a {reply.data.result_type or 'nothing'} "
@@ -76,27 +77,28 @@ def samples(answer: Answer) -> Sequence[_Series]:
     try:
         return _vector.decode(reply.data.result)
     except msgspec.DecodeError as error:
-        raise ClusterError(f"what it answers cannot be understood: {error}") from None
+        raise ClusterError(f"its answer cannot be decoded: {error}") from None
 
 
-def figures(values: Sequence[_Series], times: Sequence[_Series], label: str) -> tuple[Figure, ...]:
+def read_figures(
+    values: Sequence[_Series], times: Sequence[_Series], label: str
+) -> tuple[Figure, ...]:
     """A figure for each sample, with the time it was really taken.
 
-    An answer tells when it was worked out, which is always now; `times` is the answer to
-    `timestamp(query)` and tells when the samples in it came in. Where two of one node differ,
-    the older counts.
+    An answer carries the time of the query; `times` is the answer to `timestamp(query)`, with the
+    times when the samples came in. Where two of one node differ, the older counts.
     """
     taken: dict[str, float] = {}
     for series in times:
         name, at = series.metric.get(label, ""), _number(series)
         taken[name] = min(taken.get(name, at), at)
-    found = []
+    figures = []
     for series in values:
         name = series.metric.get(label, "")
         asked_at = series.value[0] if series.value else 0.0
-        # Whoever came in between the two answers is as old as the one that has it.
-        found.append(Figure(name, _number(series), _time(taken.get(name, asked_at))))
-    return tuple(found)
+        # A sample that came in between the two answers has the time of its answer.
+        figures.append(Figure(name, _number(series), _time(taken.get(name, asked_at))))
+    return tuple(figures)
 
 
 def _number(series: _Series) -> float:
@@ -115,20 +117,20 @@ def _time(seconds: float) -> datetime:
         raise ClusterError(f"`{seconds}` in its answer is no time") from None
 
 
-def _words(body: bytes) -> str:
-    """The beginning of something that was meant for people."""
-    text = " ".join(body[: 4 * _LONGEST_WORDS].decode(errors="replace").split())
-    return text[:_LONGEST_WORDS] + ("…" if len(text) > _LONGEST_WORDS else "") or "nothing"
+def _excerpt(body: bytes) -> str:
+    """The beginning of a text meant for people."""
+    text = " ".join(body[: 4 * _EXCERPT_LENGTH].decode(errors="replace").split())
+    return text[:_EXCERPT_LENGTH] + ("…" if len(text) > _EXCERPT_LENGTH else "") or "nothing"
 
 
-WITHIN_SECONDS = 10
-LONGEST_IN_ADDRESS = 2000
-"""Characters of a query that still go into the address; proxies have their limits."""
+TIMEOUT_SECONDS = 10
+MAX_QUERY_IN_URL = 2000
+"""Longer queries are sent with POST, because proxies limit the length of a URL."""
 _PATH = "/api/v1/query"
 
 
 class PrometheusServer:
-    """One server, and how to ask it; `cluster` is where the Secret with its token is."""
+    """Client of one Prometheus server; `cluster` is where the Secret with its token is."""
 
     def __init__(
         self,
@@ -138,7 +140,7 @@ class PrometheusServer:
         *,
         environment: Mapping[str, str] = os.environ,
         account: Path | None = None,
-        within: float = WITHIN_SECONDS,
+        within: float = TIMEOUT_SECONDS,
     ) -> None:
         self._provider = provider
         self._cluster = cluster
@@ -150,7 +152,7 @@ class PrometheusServer:
         self._client = Client(
             Access(
                 server=self._name,
-                trust=_trust(provider, account) if address.scheme == "https" else None,
+                trust=_tls_context(provider, account) if address.scheme == "https" else None,
                 credentials=self._identity,
                 proxy=proxy_for(self._name, environment),
                 source="`metricsProviders`",
@@ -159,10 +161,10 @@ class PrometheusServer:
         )
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """Close all connections."""
         await self._client.__aexit__(None, None, None)
 
-    async def answers(self, questions: frozenset[Question]) -> dict[Question, Readings]:
+    async def answers(self, questions: frozenset[MetricsQuery]) -> dict[MetricsQuery, Readings]:
         """The answer to each question; one that fails says why and leaves the others alone."""
         try:
             await self._sign_in()
@@ -174,26 +176,24 @@ class PrometheusServer:
 
     async def _sign_in(self) -> None:
         token = self._provider.auth_token
-        if isinstance(self._identity, Held) and token and token.secret_reference:
-            self._identity.hold(await token_of(self._cluster, token.secret_reference))
+        if isinstance(self._identity, SecretToken) and token and token.secret_reference:
+            self._identity.set_token(await token_of(self._cluster, token.secret_reference))
 
-    async def _answer(self, question: Question) -> Readings:
+    async def _answer(self, question: MetricsQuery) -> Readings:
         try:
-            # A sample in an answer is stamped with the time of the question; when it came in is
-            # a question of its own.
             values, times = await asyncio.gather(
-                self._asked(question.query), self._asked(f"timestamp({question.query})")
+                self._send_query(question.query), self._send_query(f"timestamp({question.query})")
             )
-            found = figures(samples(values), samples(times), question.label)
+            answer = read_figures(read_samples(values), read_samples(times), question.label)
         except ResettleError as error:
-            said = str(error).removeprefix(f"{self._name} ").partition("; ")[0]
+            reason = str(error).removeprefix(f"{self._name} ").partition("; ")[0]
             asked = f"Prometheus at {self._name}, asked for `{question.query}`"
-            return Readings(failure=f"{asked}: {said}")
-        return Readings(figures=found)
+            return Readings(failure=f"{asked}: {reason}")
+        return Readings(figures=answer)
 
-    async def _asked(self, query: str) -> Answer:
+    async def _send_query(self, query: str) -> Answer:
         form = {"query": query, "timeout": f"{self._within:g}s"}
-        if len(query) <= LONGEST_IN_ADDRESS:
+        if len(query) <= MAX_QUERY_IN_URL:
             return await self._client.send(
                 "GET", _PATH, query=form, within=self._within, patience=0
             )
@@ -207,13 +207,15 @@ class PrometheusServer:
         )
 
 
-def _trust(provider: Prometheus, account: Path | None) -> ssl.SSLContext:
-    """Whom to believe to be Prometheus: the authority that is named, else the cluster's own too."""
-    file = Path(provider.ca_file) if provider.ca_file else (account or ACCOUNT) / "ca.crt"
+def _tls_context(provider: Prometheus, account: Path | None) -> ssl.SSLContext:
+    """Trust the CA that the policy names; without one, the cluster's and the system's CAs."""
+    file = (
+        Path(provider.ca_file) if provider.ca_file else (account or SERVICE_ACCOUNT_DIR) / "ca.crt"
+    )
     if not provider.ca_file and not file.exists():
-        return trusting(b"")
+        return client_tls_context(b"")
     try:
-        trust = trusting(file.read_bytes())
+        trust = client_tls_context(file.read_bytes())
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{file} holds no certificate: {reason}") from None

@@ -1,8 +1,8 @@
-"""What is shown to Prometheus: a token from a Secret, from a file, from our account, or nothing.
+"""Credentials for Prometheus: a token from a Secret, a file or our service account, or nothing.
 
-A Secret is read anew before each round of queries: whoever changes it is heard at once, and no more
-than `get` on that one Secret is needed. A token is sent over TLS; over plain HTTP only if the
-policy names it, for then somebody has thought about it.
+A Secret is read again before each round of queries, so a change takes effect at once, and `get` on
+that one Secret is the only permission needed. The service account's token is sent only over TLS;
+over plain HTTP a token is sent only if the policy names it.
 """
 
 from __future__ import annotations
@@ -17,25 +17,31 @@ from msgspec import Struct
 
 from resettle.clock import Clock
 from resettle.errors import ClusterError, InputError
-from resettle.kube.auth.access import Credentials, Fixed, TokenFile, bearer, clean_token
-from resettle.kube.auth.identity import ACCOUNT
-from resettle.kube.failures import refused
+from resettle.kube.auth.access import (
+    Credentials,
+    StaticToken,
+    TokenFile,
+    bearer_headers,
+    clean_token,
+)
+from resettle.kube.auth.identity import SERVICE_ACCOUNT_DIR
+from resettle.kube.failures import refusal_error
 from resettle.kube.transport.client import Client
 from resettle.policy.document import Prometheus, SecretReference
 
 KEY = "prometheusAuthToken"
 
 
-class Held(Fixed):
-    """A token that somebody else sets before it is needed."""
+class SecretToken(StaticToken):
+    """A token from a Secret, set before each round of queries."""
 
-    def hold(self, token: str) -> None:
-        """From now on this one is shown."""
-        self._headers = bearer(token)
+    def set_token(self, token: str) -> None:
+        """Use this token from now on."""
+        self._headers = bearer_headers(token)
 
 
-class Basic(Fixed):
-    """A name and a password that stand in the address."""
+class BasicAuth(StaticToken):
+    """A user name and password from the URL."""
 
     def __init__(self, name: str, password: str) -> None:
         super().__init__()
@@ -44,18 +50,18 @@ class Basic(Fixed):
 
 
 def credentials(provider: Prometheus, clock: Clock, account: Path | None = None) -> Credentials:
-    """What to show; `account` is where the kubelet mounts ours."""
+    """The credentials that the policy asks for; `account` is where ours are mounted."""
     address = urlsplit(provider.url)
-    ours = (account or ACCOUNT) / "token"
+    ours = (account or SERVICE_ACCOUNT_DIR) / "token"
     if provider.auth_token is not None:
-        return Held()
+        return SecretToken()
     if provider.token_file:
         return _file(Path(provider.token_file), clock)
     if address.username:
-        return Basic(address.username, address.password or "")
+        return BasicAuth(address.username, address.password or "")
     if address.scheme == "https" and ours.exists():
         return _file(ours, clock)
-    return Fixed()
+    return StaticToken()
 
 
 def _file(path: Path, clock: Clock) -> TokenFile:
@@ -86,8 +92,10 @@ async def token_of(client: Client, reference: SecretReference) -> str:
     answer = await client.send("GET", path, patience=0)
     if answer.status == 404:
         raise ClusterError(f"the Secret {key}, which should hold the token, is not there")
-    if not answer.fine:
-        raise refused(answer, "get", "secrets", access=client.access, namespace=reference.namespace)
+    if not answer.is_success:
+        raise refusal_error(
+            answer, "get", "secrets", access=client.access, namespace=reference.namespace
+        )
     try:
         written = (_secret.decode(answer.body).data or {}).get(KEY, "")
         token = base64.b64decode(written, validate=True).decode("ascii")
