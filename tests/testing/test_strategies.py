@@ -50,7 +50,7 @@ def test_every_cluster_makes_a_snapshot(world: World) -> None:
     snapshot = world.snapshot()
 
     assert len(snapshot.pods) == len(pods(world))
-    assert 1 <= len(list(snapshot.fleet)) <= 6
+    assert 1 <= len(list(snapshot.node_index)) <= 6
 
 
 @SOME
@@ -73,7 +73,7 @@ def test_bounds_are_kept(world: World) -> None:
 @SOME
 @given(clusters(min_nodes=0, max_nodes=0))
 def test_a_cluster_may_have_no_node_at_all(world: World) -> None:
-    assert list(world.snapshot().fleet) == []
+    assert list(world.snapshot().node_index) == []
 
 
 def test_bounds_that_leave_nothing_are_told() -> None:
@@ -181,7 +181,7 @@ def overfull(world: World) -> bool:
     """Whether a node's pods ask for more than it has."""
     snapshot = world.snapshot()
     return any(
-        snapshot.requested(it).get("cpu", 0) > it.allocatable["cpu"] for it in snapshot.fleet
+        snapshot.requests_on(it).get("cpu", 0) > it.allocatable["cpu"] for it in snapshot.node_index
     )
 
 

@@ -13,11 +13,11 @@ Import from outside: `builders`.
 """
 
 from resettle.testing.api_server import (
-    Ban,
-    Change,
+    ApiServer,
+    DeniedPermission,
     Fault,
-    HandClock,
-    PocketServer,
+    ManualClock,
+    ObjectChange,
     Store,
     definition,
 )
@@ -35,24 +35,24 @@ from resettle.testing.builders import (
     query_answer,
     spread,
 )
-from resettle.testing.worlds import Planned, World, cluster, moved, plan, plan_policy
+from resettle.testing.worlds import Planned, World, cluster, move_pod, plan, plan_policy
 
 __all__ = [
     "NOW",
-    "Ban",
-    "Change",
+    "ApiServer",
+    "DeniedPermission",
     "Fault",
-    "HandClock",
+    "ManualClock",
     "NodeBuilder",
+    "ObjectChange",
     "Planned",
-    "PocketServer",
     "Store",
     "World",
     "budget",
     "claim",
     "cluster",
     "definition",
-    "moved",
+    "move_pod",
     "namespace",
     "node",
     "node_metrics",

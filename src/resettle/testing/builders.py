@@ -22,13 +22,13 @@ def before(age: str) -> str:
     return instant.isoformat().replace("+00:00", "Z")
 
 
-def merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> Object:
+def merge_objects(base: Mapping[str, Any], more: Mapping[str, Any]) -> Object:
     """The first mapping with the second laid over it, key by key."""
     result = dict(base)
     for key, value in more.items():
         old = result.get(key)
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        result[key] = merged(old, value) if both else value  # type: ignore[arg-type]
+        result[key] = merge_objects(old, value) if both else value  # type: ignore[arg-type]
     return result
 
 
@@ -64,10 +64,10 @@ def pod(
     """
     owners = [owner] if isinstance(owner, str) else list(owner or ())
     wanted = {"cpu": cpu, "memory": memory} | dict(requests or {})
-    wishes = dict(affinity or {})
+    affinities = dict(affinity or {})
     if away_from is not None:
         term = {"labelSelector": {"matchLabels": dict(away_from)}, "topologyKey": HOSTNAME}
-        wishes["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        affinities["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     built_spec: Object = {
         "containers": [
             {
@@ -84,8 +84,8 @@ def pod(
         built_spec["priority"] = priority
     if node_selector is not None:
         built_spec["nodeSelector"] = dict(node_selector)
-    if wishes:
-        built_spec["affinity"] = wishes
+    if affinities:
+        built_spec["affinity"] = affinities
     built_meta: Object = {
         "name": name,
         "namespace": namespace,
@@ -112,9 +112,9 @@ def pod(
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": merged(built_meta, metadata or {}),
-        "spec": merged(built_spec, spec or {}),
-        "status": merged(built_status, status or {}),
+        "metadata": merge_objects(built_meta, metadata or {}),
+        "spec": merge_objects(built_spec, spec or {}),
+        "status": merge_objects(built_status, status or {}),
     }
 
 
@@ -156,7 +156,10 @@ class NodeBuilder:
         """The node with these pods bound to it."""
         name = self.node["metadata"]["name"]
         held = NodeBuilder(self.node)
-        held.pods = [*self.pods, *(merged(it, {"spec": {"nodeName": name}}) for it in pods)]
+        held.pods = [
+            *self.pods,
+            *(merge_objects(pod, {"spec": {"nodeName": name}}) for pod in pods),
+        ]
         return held
 
 
@@ -211,8 +214,8 @@ def budget(
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": merged({"selector": {"matchLabels": dict(labels)}}, spec or {}),
-        "status": merged({"disruptionsAllowed": allowed}, status or {}),
+        "spec": merge_objects({"selector": {"matchLabels": dict(labels)}}, spec or {}),
+        "status": merge_objects({"disruptionsAllowed": allowed}, status or {}),
     }
 
 
@@ -251,7 +254,7 @@ def pod_metrics(
     namespace: str = "default",
     age: str = "10s",
 ) -> Object:
-    """The same of a pod with one container."""
+    """What a pod with one container uses, as the metrics API reported it so long ago."""
     return {
         "apiVersion": "metrics.k8s.io/v1beta1",
         "kind": "PodMetrics",

@@ -1,12 +1,12 @@
-"""Hypothesis strategies: clusters and policies that nobody thought of.
+"""Hypothesis strategies: random clusters and policies.
 
     @given(clusters(), policies())
     def test_no_plugin_fails(world, document):
         assert plan_policy(document, world).errors == []
 
 Hypothesis decides how many there are of everything and what is left out, which it can undo again
-when it shrinks a counterexample. All else is thrown by dice that it has seeded: worlds differ far
-more in that way than by its own mutations.
+when it shrinks a counterexample. All else is drawn by a random number generator that it has
+seeded: worlds differ far more in that way than by its own mutations.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ except ModuleNotFoundError as missing:
 
 from resettle.framework.plugin import Plugin
 from resettle.testing.random.clusters import COLUMNS, cluster_of
-from resettle.testing.random.policies import IMPROVED, policy_of, thinned
+from resettle.testing.random.policies import IMPROVED, leave_out_parts, policy_of
 from resettle.testing.worlds import World
 
 __all__ = ["clusters", "policies"]
@@ -40,7 +40,7 @@ _SEEDS = 2**24
 _AFTER_CLUSTERS = 2**32
 
 
-class _Lots:
+class _Numbers:
     """Numbers drawn from ranges no two of which are alike.
 
     What is drawn from equal strategies in one test, Hypothesis copies from one place to another in
@@ -59,8 +59,8 @@ class _Lots:
         begin, self._begin = self._begin, self._begin + high + 1
         return self._draw(st.sampled_from(range(begin + low, begin + high + 1))) - begin
 
-    def dice(self) -> Random:
-        """Dice to throw for all that need not shrink."""
+    def random(self) -> Random:
+        """A random number generator for all that need not shrink."""
         return Random(self.number(0, _SEEDS - 1))
 
     def stays(self) -> bool:
@@ -92,15 +92,15 @@ def clusters(
 
     The `repr` of a world is the call that builds it.
     """
-    lots = _Lots(draw, begin=0)
-    count = lots.number(min_pods, max_pods)
+    numbers = _Numbers(draw, begin=0)
+    count = numbers.number(min_pods, max_pods)
     return cluster_of(
-        lots.dice(),
-        nodes=lots.number(min_nodes, max_nodes),
-        pods=[number for number in range(count) if number < min_pods or lots.stays()],
-        budgets=lots.number(0, max_budgets),
-        makes=lots.number(1, 4),
-        plain=frozenset(column for column in COLUMNS if not lots.stays()),
+        numbers.random(),
+        nodes=numbers.number(min_nodes, max_nodes),
+        pods=[number for number in range(count) if number < min_pods or numbers.stays()],
+        budgets=numbers.number(0, max_budgets),
+        makes=numbers.number(1, 4),
+        plain=frozenset(column for column in COLUMNS if not numbers.stays()),
         node_traits=node_traits,
         pod_traits=pod_traits,
     )
@@ -121,11 +121,11 @@ def policies(
     profile, at each extension point they serve.
     """
     own = plugins or {}
-    lots = _Lots(draw, begin=_AFTER_CLUSTERS)
+    numbers = _Numbers(draw, begin=_AFTER_CLUSTERS)
     document = policy_of(
-        lots.dice(),
-        profiles=lots.number(1, max_profiles),
-        api_version=api_versions[lots.number(0, len(api_versions) - 1)],
+        numbers.random(),
+        profiles=numbers.number(1, max_profiles),
+        api_version=api_versions[numbers.number(0, len(api_versions) - 1)],
         own=own,
     )
-    return thinned(document, {it.name for it in own}, lots.stays)
+    return leave_out_parts(document, {plugin.name for plugin in own}, numbers.stays)

@@ -1,11 +1,9 @@
-"""What a mover does to a cluster, asked of a pocket server.
+"""Worlds of built objects, plans over them, and moves of one pod on a test API server.
 
-    with PocketServer(world.objects) as pocket:
-        assert moved(PLUGIN, pocket, "default/web-1").ending is Ending.EVICTED
+    with ApiServer(world.objects) as server:
+        assert move_pod(PLUGIN, server, "default/web-1").result is MoveResult.EVICTED
 
-The mover gets real hands: what it sends goes over a socket, and what comes of it is in the store.
-
-Putting built objects together, and drawing plans over them.
+The requests of a mover go over a socket, and their effect is in the store.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from typing import Any
 from msgspec import structs
 
 from resettle.dumps.reader import Dump
-from resettle.framework.descheduler import assembled
-from resettle.framework.mover import Options, Outcome
+from resettle.framework.descheduler import build_descheduler
+from resettle.framework.mover import MoveResponse, Options
 from resettle.framework.plan import Move, Plan
 from resettle.framework.plugin import Plugin
 from resettle.framework.registry import Registry, default_registry
@@ -33,7 +31,7 @@ from resettle.model.snapshot import Snapshot
 from resettle.policy.args import Args
 from resettle.policy.load import load_policy
 from resettle.policy.profiles import build_args
-from resettle.testing.api_server.server import PocketServer
+from resettle.testing.api_server.server import ApiServer
 from resettle.testing.builders import NOW, NodeBuilder, Object
 
 
@@ -153,16 +151,16 @@ def plan_policy(
     header = {"apiVersion": api_version, "kind": "DeschedulerPolicy"}
     policy = load_policy(json.dumps({**header, **document}), name="policy", plugins=plugins)
     kinds = [kind for name in plugins for kind in plugins[name].kinds]
-    planner = assembled(policy, plugins)
+    planner = build_descheduler(policy, plugins)
     if semantics is not None:
         planner = structs.replace(planner, semantics=semantics)
     snapshot = world.snapshot(history=history, kinds=kinds, reads=planner.reads)
     return Planned(planner.draw_plan(snapshot, watching=watching))
 
 
-def moved(
+def move_pod(
     plugin: Plugin,
-    pocket: PocketServer,
+    server: ApiServer,
     key: str,
     /,
     *,
@@ -172,7 +170,7 @@ def moved(
     grace_period_seconds: int | None = None,
     in_background: bool = True,
     **args: Any,
-) -> Outcome:
+) -> MoveResponse:
     """What comes of moving the pod `namespace/name`; arguments as an operator writes them.
 
     Call it where no event loop is running, as in a test that serves by `with`.
@@ -187,20 +185,20 @@ def moved(
         grace_period_seconds=grace_period_seconds,
         in_background=in_background,
     )
-    move = Move(_seen(pocket, key), initiator, profile, reason)
-    return asyncio.run(_moved(plugin, made, pocket.url, move, options))
+    move = Move(_pod_in_store(server, key), initiator, profile, reason)
+    return asyncio.run(_move(plugin, made, server.url, move, options))
 
 
-def _seen(pocket: PocketServer, key: str) -> Pod:
+def _pod_in_store(server: ApiServer, key: str) -> Pod:
     namespace, _, name = key.rpartition("/")
-    found = pocket.store.get("Pod", name, namespace or "default")
-    if found is None:
+    stored = server.store.get("Pod", name, namespace or "default")
+    if stored is None:
         raise LookupError(f"there is no pod {key} in the store")
-    (pod,) = World([found]).snapshot().pods
+    (pod,) = World([stored]).snapshot().pods
     return pod
 
 
-async def _moved(plugin: Plugin, args: Args, url: str, move: Move, options: Options) -> Outcome:
+async def _move(plugin: Plugin, args: Args, url: str, move: Move, options: Options) -> MoveResponse:
     # Imported here: nothing of aiohttp is before something is really sent.
     from resettle.eviction.executor import GatedClient
     from resettle.kube.auth.access import Access
@@ -213,4 +211,4 @@ async def _moved(plugin: Plugin, args: Args, url: str, move: Move, options: Opti
 
 
 def _always() -> None:
-    """We may act."""
+    """Every request is allowed."""

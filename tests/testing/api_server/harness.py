@@ -7,11 +7,11 @@ from pathlib import Path
 
 import trustme
 
-from resettle.testing import PocketServer
+from resettle.testing import ApiServer
 from tests.conformance.client import Client
 
 
-def client_of(pocket: PocketServer, token: str = "") -> Client:
+def client_of(pocket: ApiServer, token: str = "") -> Client:
     """Asks this server, with this token if there is one."""
     return Client(pocket.url, {"Authorization": f"Bearer {token}"} if token else {})
 

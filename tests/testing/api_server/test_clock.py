@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resettle.clock import Clock
-from resettle.testing import NOW, HandClock
+from resettle.testing import NOW, ManualClock
 
 
 def seconds(count: float) -> timedelta:
@@ -21,10 +21,10 @@ def story(told: Coroutine[Any, Any, None]) -> None:
 
 
 def test_winding_moves_both_times_and_stepping_the_wall_clock_alone() -> None:
-    hand = HandClock()
+    hand = ManualClock()
     clock: Clock = hand
 
-    hand.wind(seconds(90))
+    hand.advance(seconds(90))
     hand.step(-seconds(3600))
 
     assert clock.steady() == 90
@@ -45,16 +45,16 @@ def test_a_sleeper_wakes_once_the_clock_is_wound_far_enough(
     wound: list[float], woken: bool
 ) -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         task = asyncio.create_task(clock.sleep(10))
-        await clock.asleep()
+        await clock.wait_for_sleepers()
 
         for each in wound:
-            clock.wind(seconds(each))
+            clock.advance(seconds(each))
 
         assert clock.sleepers == (0 if woken else 1)
         if not woken:
-            clock.wind(seconds(10))
+            clock.advance(seconds(10))
         await task
 
     story(told())
@@ -62,14 +62,14 @@ def test_a_sleeper_wakes_once_the_clock_is_wound_far_enough(
 
 def test_stepping_the_wall_clock_wakes_nobody() -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         task = asyncio.create_task(clock.sleep(10))
-        await clock.asleep()
+        await clock.wait_for_sleepers()
 
         clock.step(seconds(3600))
 
         assert clock.sleepers == 1
-        clock.wind(seconds(10))
+        clock.advance(seconds(10))
         await task
 
     story(told())
@@ -78,7 +78,7 @@ def test_stepping_the_wall_clock_wakes_nobody() -> None:
 @pytest.mark.parametrize("length", [0, -1])
 def test_no_sleep_at_all_returns_at_once(length: float) -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
 
         await clock.sleep(length)
 
@@ -89,27 +89,27 @@ def test_no_sleep_at_all_returns_at_once(length: float) -> None:
 
 def test_who_gave_up_sleeping_is_not_counted() -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         task = asyncio.create_task(clock.sleep(10))
-        await clock.asleep()
+        await clock.wait_for_sleepers()
 
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
         assert clock.sleepers == 0
-        clock.wind(seconds(10))
+        clock.advance(seconds(10))
 
     story(told())
 
 
 def test_it_may_be_wound_from_another_thread() -> None:
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         task = asyncio.create_task(clock.sleep(10))
-        await clock.asleep()
+        await clock.wait_for_sleepers()
 
-        thread = threading.Thread(target=clock.wind, args=(seconds(10),))
+        thread = threading.Thread(target=clock.advance, args=(seconds(10),))
         thread.start()
         await task
         thread.join()
@@ -125,11 +125,11 @@ def test_waiting_for_sleepers_who_never_come_says_how_many_did(
     monkeypatch.setattr("resettle.testing.api_server.clock._PATIENCE_SECONDS", 0.01)
 
     async def told() -> None:
-        clock = HandClock()
+        clock = ManualClock()
         task = asyncio.create_task(clock.sleep(10))
 
-        with pytest.raises(TimeoutError, match="1 of 2 went to sleep"):
-            await clock.asleep(2)
+        with pytest.raises(TimeoutError, match="1 of 2 tasks went to sleep"):
+            await clock.wait_for_sleepers(2)
         task.cancel()
 
     story(told())

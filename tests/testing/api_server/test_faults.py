@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resettle.testing import Fault, PocketServer, node, pod
+from resettle.testing import ApiServer, Fault, node, pod
 from tests.testing.api_server.harness import DEFAULT_PODS, PODS, client_of, eviction
 
 OBJECTS = [*node("n1").holding(pod("a"), pod("b")).pods, node("n1").node]
@@ -28,7 +28,7 @@ OBJECTS = [*node("n1").holding(pod("a"), pod("b")).pods, node("n1").node]
 def test_a_fault_answers_in_place_of_the_server(
     fault: Fault, code: int, reason: str, wait: str | None
 ) -> None:
-    with PocketServer(OBJECTS, faults=[fault]) as pocket:
+    with ApiServer(OBJECTS, faults=[fault]) as pocket:
         client = client_of(pocket)
         struck, fine = client.get(PODS), client.get(PODS)
 
@@ -53,7 +53,7 @@ def test_a_fault_answers_in_place_of_the_server(
     ],
 )
 def test_a_fault_strikes_the_requests_it_is_about(fault: Fault, codes: list[int]) -> None:
-    with PocketServer(OBJECTS) as pocket:
+    with ApiServer(OBJECTS) as pocket:
         pocket.faults.add(fault)
         client = client_of(pocket)
         found = [
@@ -66,7 +66,7 @@ def test_a_fault_strikes_the_requests_it_is_about(fault: Fault, codes: list[int]
 
 
 def test_faults_strike_one_after_another_and_can_be_called_off() -> None:
-    with PocketServer(faults=[Fault(status=500), Fault(status=503, times=2)]) as pocket:
+    with ApiServer(faults=[Fault(status=500), Fault(status=503, times=2)]) as pocket:
         client = client_of(pocket)
         codes = [client.get(PODS).code, client.get(PODS).code]
         left = pocket.faults.pending
@@ -77,7 +77,7 @@ def test_faults_strike_one_after_another_and_can_be_called_off() -> None:
 
 
 def test_an_answer_can_be_late() -> None:
-    with PocketServer(faults=[Fault(delay_seconds=0.2)]) as pocket:
+    with ApiServer(faults=[Fault(delay_seconds=0.2)]) as pocket:
         began = time.monotonic()
         reply = client_of(pocket).get(PODS)
 
@@ -87,7 +87,7 @@ def test_an_answer_can_be_late() -> None:
 
 def test_an_answer_can_be_held_back_when_all_is_done() -> None:
     held = Fault(path="*/eviction", hold_seconds=0.2)
-    with PocketServer(OBJECTS, faults=[held]) as pocket:
+    with ApiServer(OBJECTS, faults=[held]) as pocket:
         done_at: list[float] = []
         pocket.store.subscribe("Pod", lambda _: done_at.append(time.monotonic()))
         reply = client_of(pocket).post(f"{DEFAULT_PODS}/a/eviction", eviction("a"))
@@ -97,7 +97,7 @@ def test_an_answer_can_be_held_back_when_all_is_done() -> None:
 
 
 def test_a_body_can_trickle() -> None:
-    with PocketServer(OBJECTS) as pocket:
+    with ApiServer(OBJECTS) as pocket:
         client = client_of(pocket)
         whole = client.call("GET", PODS).body
         size = len(str(whole))
@@ -121,7 +121,7 @@ def test_a_body_can_trickle() -> None:
     ],
 )
 def test_an_answer_can_be_anything_at_all(fault: Fault, code: int, wait: str | None) -> None:
-    with PocketServer(OBJECTS, faults=[fault]) as pocket:
+    with ApiServer(OBJECTS, faults=[fault]) as pocket:
         client = client_of(pocket)
         struck, fine = client.get(PODS), client.get(PODS)
 
@@ -139,7 +139,7 @@ def test_an_answer_can_be_anything_at_all(fault: Fault, code: int, wait: str | N
 )
 def test_a_list_can_come_in_small_pages(asked: dict[str, int], names: list[str]) -> None:
     pods = [pod(f"p{i}") for i in range(4)]
-    with PocketServer(pods, faults=[Fault(largest_page=2)]) as pocket:
+    with ApiServer(pods, faults=[Fault(largest_page=2)]) as pocket:
         client = client_of(pocket)
         page = client.get(PODS, **asked)
         rest = client.get(PODS, **{"continue": page.body["metadata"]["continue"]})
@@ -158,7 +158,7 @@ def test_a_list_can_come_in_small_pages(asked: dict[str, int], names: list[str])
     ],
 )
 def test_a_body_can_be_cut_short(fault: Fault) -> None:
-    with PocketServer(OBJECTS, faults=[fault]) as pocket:
+    with ApiServer(OBJECTS, faults=[fault]) as pocket:
         connection = http.client.HTTPConnection(pocket.url.removeprefix("http://"))
         connection.request("GET", PODS)
         answer = connection.getresponse()
@@ -171,7 +171,7 @@ def test_a_body_can_be_cut_short(fault: Fault) -> None:
 
 
 def test_a_fault_is_about_paths_below_the_prefix() -> None:
-    with PocketServer(OBJECTS, prefix="/k8s/c1", faults=[Fault(path=PODS, status=500)]) as pocket:
+    with ApiServer(OBJECTS, prefix="/k8s/c1", faults=[Fault(path=PODS, status=500)]) as pocket:
         client = client_of(pocket)
         codes = [client.get(f"/k8s/c1{PODS}").code for _ in range(2)]
 
@@ -179,7 +179,7 @@ def test_a_fault_is_about_paths_below_the_prefix() -> None:
 
 
 def test_a_connection_can_end_without_an_answer() -> None:
-    with PocketServer(faults=[Fault(hang_up=True)]) as pocket:
+    with ApiServer(faults=[Fault(hang_up=True)]) as pocket:
         client = client_of(pocket)
         with pytest.raises((ConnectionError, http.client.HTTPException)):
             client.get(PODS)
@@ -189,7 +189,7 @@ def test_a_connection_can_end_without_an_answer() -> None:
 
 def test_a_watch_can_break_off_after_some_events() -> None:
     objects = [pod(f"p{i:04}") for i in range(2000)]
-    with PocketServer(objects) as pocket:
+    with ApiServer(objects) as pocket:
         pocket.faults.add(Fault(verbs=("watch",), drop_after_events=1500))
         with client_of(pocket).watch(PODS) as events:
             told = [event.name for event in events]
@@ -201,7 +201,7 @@ def test_a_watch_can_break_off_after_some_events() -> None:
 
 def test_a_watch_can_begin_with_any_line_and_tell_everything_twice() -> None:
     said = '{"type":"ERROR","object":{"metadata":{"name":"not today"}}}'
-    with PocketServer(OBJECTS) as pocket:
+    with ApiServer(OBJECTS) as pocket:
         pocket.faults.add(
             Fault(verbs=("watch",), begins_with=said, twice=True, drop_after_events=5)
         )
@@ -212,7 +212,7 @@ def test_a_watch_can_begin_with_any_line_and_tell_everything_twice() -> None:
 
 
 def test_open_watches_can_be_dropped_and_their_bodies_are_not_whole() -> None:
-    with PocketServer(OBJECTS) as pocket:
+    with ApiServer(OBJECTS) as pocket:
         connection = http.client.HTTPConnection(pocket.url.removeprefix("http://"))
         connection.request("GET", f"{PODS}?watch=true")
         answer = connection.getresponse()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resettle.testing.api_server.objects.protobuf import Unreadable, decoded
+from resettle.testing.api_server.objects.protobuf import Unreadable, decode
 
 Part = tuple[int, "int | str | bytes | list[Part]"]
 
@@ -97,7 +97,7 @@ def test_an_object_is_read(
         **rest,
     }
 
-    assert decoded(sent(api_version, kind, [NAMED, *parts])) == expected
+    assert decode(sent(api_version, kind, [NAMED, *parts])) == expected
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_an_object_is_read(
 )
 def test_what_cannot_be_read_says_why(body: bytes, says: str) -> None:
     with pytest.raises(Unreadable, match=says):
-        decoded(body)
+        decode(body)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resettle.testing import HandClock, budget, cluster, definition, node, pod
+from resettle.testing import ManualClock, budget, cluster, definition, node, pod
 from resettle.testing.api_server.objects.patches import JSON, MERGE, STRATEGIC
-from resettle.testing.api_server.router import Desk, Request, Target, target
+from resettle.testing.api_server.router import Request, RequestHandler, RequestTarget, read_target
 from resettle.testing.api_server.status import Declined
-from resettle.testing.api_server.storage.revisions import Ledger
+from resettle.testing.api_server.storage.revisions import Storage
 from resettle.testing.api_server.storage.store import Store
 
 WEB = {"app": "web"}
@@ -82,13 +82,13 @@ PLACES = [
 @settings(max_examples=25, deadline=None, derandomize=True, database=None)
 @given(body=anything | named | st.lists(anything, max_size=3))
 def test_any_body_gets_an_answer_of_the_api(method: str, path: str, media: str, body: Any) -> None:
-    ledger = Ledger(HandClock())
+    ledger = Storage(ManualClock())
     Store(ledger, OBJECTS)
-    found = target(ledger.catalogue, method, path, {})
+    found = read_target(ledger.catalogue, method, path, {})
     assert found is not None
     request = Request(query={}, media=media or "application/json", body=json.dumps(body).encode())
 
-    answered = json.loads(answer_of(Desk(ledger, [], ""), found, request))
+    answered = json.loads(answer_of(RequestHandler(ledger, [], ""), found, request))
 
     assert isinstance(answered, dict)
     for resource in ledger.catalogue:
@@ -96,7 +96,7 @@ def test_any_body_gets_an_answer_of_the_api(method: str, path: str, media: str, 
             assert entry.copy()["metadata"]["name"]
 
 
-def answer_of(desk: Desk, found: Target, request: Request) -> bytes:
+def answer_of(desk: RequestHandler, found: RequestTarget, request: Request) -> bytes:
     try:
         return desk.answer(found, request).body
     except Declined as declined:

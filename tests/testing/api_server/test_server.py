@@ -17,15 +17,15 @@ from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.model.pod import CONDITIONS
 from resettle.testing import (
     NOW,
-    Ban,
-    HandClock,
-    PocketServer,
+    ApiServer,
+    DeniedPermission,
+    ManualClock,
     budget,
     cluster,
     node,
     pod,
 )
-from resettle.testing.api_server.storage.revisions import Ledger
+from resettle.testing.api_server.storage.revisions import Storage
 from resettle.testing.api_server.storage.store import Store
 from tests.conformance.client import Client
 from tests.testing.api_server.harness import DEFAULT_PODS, PODS, certified, client_of, eviction
@@ -42,7 +42,7 @@ WORLD = cluster(
 
 
 def test_a_built_world_is_served_as_it_was_built() -> None:
-    with PocketServer(WORLD.objects) as pocket:
+    with ApiServer(WORLD.objects) as pocket:
         found = client_of(pocket).get(PODS).body["items"]
 
     built = [it for it in WORLD.objects if it["kind"] == "Pod"]
@@ -52,15 +52,15 @@ def test_a_built_world_is_served_as_it_was_built() -> None:
 
 
 def test_resettle_sees_the_world_that_was_built(tmp_path: Path) -> None:
-    with PocketServer(WORLD.objects, token="t0ken") as pocket:
+    with ApiServer(WORLD.objects, token="t0ken") as pocket:
         access = read_kubeconfig(str(pocket.kubeconfig(tmp_path / "config")))
         reads = frozenset({"PodDisruptionBudget", CONDITIONS})
         live = list_cluster(access, reads).snapshot(NOW)
 
     built = WORLD.snapshot()
     assert repr(live.pods) == repr(built.pods)
-    assert repr(live.fleet.nodes) == repr(built.fleet.nodes)
-    assert {asked.token for asked in pocket.asked} == {"t0ken"}
+    assert repr(live.node_index.nodes) == repr(built.node_index.nodes)
+    assert {asked.token for asked in pocket.requests} == {"t0ken"}
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_resettle_sees_the_world_that_was_built(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_can_be_below_a_path(path: str, code: int) -> None:
-    with PocketServer(WORLD.objects, prefix="/k8s/c1/") as pocket:
+    with ApiServer(WORLD.objects, prefix="/k8s/c1/") as pocket:
         reply = client_of(pocket).get(path)
 
         assert reply.code == code
         assert pocket.url.endswith("/k8s/c1")
-        assert [it.path for it in pocket.asked] == [path]
+        assert [it.path for it in pocket.requests] == [path]
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,21 @@ def test_a_server_can_be_below_a_path(path: str, code: int) -> None:
     ],
 )
 def test_a_token_counts_when_its_bearer_shows_it(header: str, code: int) -> None:
-    with PocketServer(token="t0ken") as pocket:
+    with ApiServer(token="t0ken") as pocket:
         client = Client(pocket.url, {"Authorization": header})
 
         assert client.get(PODS).code == code
 
 
 def test_requests_of_one_connection_have_one_client() -> None:
-    with PocketServer() as pocket:
+    with ApiServer() as pocket:
         connection = http.client.HTTPConnection(pocket.url.removeprefix("http://"))
         for _ in range(2):
             connection.request("GET", PODS)
             connection.getresponse().read()
         client_of(pocket).get(PODS)
         connection.close()
-        first, second, third = (it.client for it in pocket.asked)
+        first, second, third = (it.client for it in pocket.requests)
 
     assert first == second != third
 
@@ -114,7 +114,7 @@ def test_requests_of_one_connection_have_one_client() -> None:
 def test_a_server_lives_on_a_running_loop_as_well() -> None:
     async def story() -> list[str]:
         async with (
-            PocketServer(WORLD.objects) as pocket,
+            ApiServer(WORLD.objects) as pocket,
             aiohttp.ClientSession(pocket.url) as session,
             session.get(PODS) as reply,
         ):
@@ -125,7 +125,7 @@ def test_a_server_lives_on_a_running_loop_as_well() -> None:
 
 
 def test_a_server_ends_its_open_watches_when_it_closes() -> None:
-    pocket = PocketServer(WORLD.objects)
+    pocket = ApiServer(WORLD.objects)
     with pocket:
         watch = client_of(pocket).watch(PODS)
         events = watch.__enter__()
@@ -138,14 +138,14 @@ def test_a_server_ends_its_open_watches_when_it_closes() -> None:
 
 
 def test_two_servers_know_nothing_of_each_other() -> None:
-    with PocketServer() as one, PocketServer() as other:
+    with ApiServer() as one, ApiServer() as other:
         one.store.put(node("n1").node)
 
         assert client_of(other).get("/api/v1/nodes").names == []
 
 
 def test_a_watch_that_its_client_leaves_is_forgotten() -> None:
-    with PocketServer(WORLD.objects) as pocket:
+    with ApiServer(WORLD.objects) as pocket:
         client = client_of(pocket)
         with client.watch(PODS) as events:
             next(events)
@@ -160,16 +160,16 @@ def test_a_watch_that_its_client_leaves_is_forgotten() -> None:
 
 
 def test_nothing_of_aiohttp_is_imported_before_a_server_starts() -> None:
-    program = "import sys, resettle.testing as t; t.PocketServer(); print('aiohttp' in sys.modules)"
+    program = "import sys, resettle.testing as t; t.ApiServer(); print('aiohttp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
     assert done.stdout.strip() == b"False"
 
 
 def test_lists_of_thousands_of_pods_are_put_together_from_bytes_made_once() -> None:
-    ledger = Ledger(HandClock())
+    ledger = Storage(ManualClock())
     Store(ledger, [it for i in range(100) for it in _full_node(i)])
-    pods = ledger.catalogue.named("Pod")
+    pods = ledger.catalogue.of_kind("Pod")
 
     first = [it.body for it in ledger.entries(pods)]
 
@@ -194,7 +194,7 @@ def _full_node(number: int) -> list[dict[str, object]]:
     ],
 )
 def test_a_token_is_asked_for_where_one_is_set(shown: str, code: int) -> None:
-    with PocketServer(token="s3cret") as pocket:
+    with ApiServer(token="s3cret") as pocket:
         reply = client_of(pocket, shown).get(PODS)
 
     assert reply.code == code
@@ -203,7 +203,7 @@ def test_a_token_is_asked_for_where_one_is_set(shown: str, code: int) -> None:
 def test_a_certificate_is_shown_where_one_is_given(tmp_path: Path) -> None:
     tls, authority = certified(tmp_path)
 
-    with PocketServer(WORLD.objects, tls=tls, authority=authority, token="t") as pocket:
+    with ApiServer(WORLD.objects, tls=tls, authority=authority, token="t") as pocket:
         access = read_kubeconfig(str(pocket.kubeconfig(tmp_path / "config")))
         snapshot = list_cluster(access, frozenset()).snapshot(NOW)
 
@@ -214,22 +214,30 @@ def test_a_certificate_is_shown_where_one_is_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ban", "allowed"),
     [
-        pytest.param(Ban(verb="create", resource="pods/eviction"), False, id="this very thing"),
-        pytest.param(Ban(resource="pods/eviction"), False, id="all verbs of the resource"),
-        pytest.param(Ban(namespace="default"), False, id="all of the namespace"),
-        pytest.param(Ban(verb="create", resource="pods"), True, id="the pods, not their eviction"),
-        pytest.param(Ban(verb="delete"), True, id="another verb"),
-        pytest.param(Ban(namespace="elsewhere"), True, id="another namespace"),
+        pytest.param(
+            DeniedPermission(verb="create", resource="pods/eviction"), False, id="this very thing"
+        ),
+        pytest.param(
+            DeniedPermission(resource="pods/eviction"), False, id="all verbs of the resource"
+        ),
+        pytest.param(DeniedPermission(namespace="default"), False, id="all of the namespace"),
+        pytest.param(
+            DeniedPermission(verb="create", resource="pods"),
+            True,
+            id="the pods, not their eviction",
+        ),
+        pytest.param(DeniedPermission(verb="delete"), True, id="another verb"),
+        pytest.param(DeniedPermission(namespace="elsewhere"), True, id="another namespace"),
     ],
 )
-def test_a_ban_is_told_when_asked_and_kept_when_tried(ban: Ban, allowed: bool) -> None:
+def test_a_ban_is_told_when_asked_and_kept_when_tried(ban: DeniedPermission, allowed: bool) -> None:
     asked = {
         "verb": "create",
         "resource": "pods",
         "subresource": "eviction",
         "namespace": "default",
     }
-    with PocketServer(WORLD.objects, bans=[ban]) as pocket:
+    with ApiServer(WORLD.objects, denied=[ban]) as pocket:
         client = client_of(pocket)
         review = client.post(
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -247,7 +255,7 @@ def test_a_ban_is_told_when_asked_and_kept_when_tried(ban: Ban, allowed: bool) -
     [pytest.param("t", True, id="the token"), pytest.param("x", False, id="another")],
 )
 def test_a_token_is_reviewed(shown: str, authenticated: bool) -> None:
-    with PocketServer(token="t") as pocket:
+    with ApiServer(token="t") as pocket:
         reply = client_of(pocket, "t").post(
             "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": shown}}
         )
@@ -259,10 +267,10 @@ def test_a_token_is_reviewed(shown: str, authenticated: bool) -> None:
 
 
 def test_everything_is_stamped_with_the_time_of_the_clock() -> None:
-    clock = HandClock()
-    with PocketServer(WORLD.objects, clock=clock) as pocket:
+    clock = ManualClock()
+    with ApiServer(WORLD.objects, clock=clock) as pocket:
         client = client_of(pocket)
-        clock.wind(timedelta(minutes=5))
+        clock.advance(timedelta(minutes=5))
         spec = {"containers": [{"name": "main", "image": "registry.example/app:1"}]}
         made = client.post(DEFAULT_PODS, {"metadata": {"name": "new"}, "spec": spec}).body
         client.post(f"{DEFAULT_PODS}/web-1/eviction", eviction("web-1"))
@@ -279,7 +287,7 @@ def test_everything_is_stamped_with_the_time_of_the_clock() -> None:
 
 
 def test_an_eviction_waits_for_a_budget_that_nobody_has_looked_at() -> None:
-    with PocketServer(WORLD.objects) as pocket:
+    with ApiServer(WORLD.objects) as pocket:
         client = client_of(pocket)
         path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web"
         client.patch(path, {"spec": {"minAvailable": 1}})
@@ -300,7 +308,7 @@ def test_usage_is_served_as_it_was_put() -> None:
         "window": "30s",
         "usage": {"cpu": "1500m", "memory": "2Gi"},
     }
-    with PocketServer([*WORLD.objects, usage]) as pocket:
+    with ApiServer([*WORLD.objects, usage]) as pocket:
         client = client_of(pocket)
         listed = client.get("/apis/metrics.k8s.io/v1beta1/nodes").body
         refused = client.delete("/apis/metrics.k8s.io/v1beta1/nodes/n1")
@@ -310,7 +318,7 @@ def test_usage_is_served_as_it_was_put() -> None:
 
 
 def test_a_namespace_takes_all_that_is_in_it_along() -> None:
-    with PocketServer([pod("a", namespace="team"), pod("b")]) as pocket:
+    with ApiServer([pod("a", namespace="team"), pod("b")]) as pocket:
         client = client_of(pocket)
         reply = client.delete("/api/v1/namespaces/team")
 
@@ -320,7 +328,7 @@ def test_a_namespace_takes_all_that_is_in_it_along() -> None:
 
 
 def test_a_new_object_may_be_written_as_yaml() -> None:
-    with PocketServer() as pocket:
+    with ApiServer() as pocket:
         connection = http.client.HTTPConnection(pocket.url.removeprefix("http://"))
         body = "metadata: {name: team, labels: {tier: gold}}"
         connection.request("POST", "/api/v1/namespaces", body, {"Content-Type": "application/yaml"})
@@ -335,19 +343,19 @@ def test_a_new_object_may_be_written_as_yaml() -> None:
 
 
 def test_a_body_in_a_format_that_is_not_read_is_told_so() -> None:
-    with PocketServer() as pocket:
+    with ApiServer() as pocket:
         reply = client_of(pocket).call("POST", "/api/v1/namespaces", {}, "application/cbor")
 
     assert (reply.code, reply.reason) == (415, "UnsupportedMediaType")
 
 
 def test_requests_can_be_looked_back_on() -> None:
-    with PocketServer(WORLD.objects) as pocket:
+    with ApiServer(WORLD.objects) as pocket:
         client = client_of(pocket)
         client.get(PODS, limit=1)
         client.delete(f"{DEFAULT_PODS}/web-1")
 
-        assert [(it.verb, it.path, it.query) for it in pocket.asked] == [
+        assert [(it.verb, it.path, it.query) for it in pocket.requests] == [
             ("list", PODS, {"limit": "1"}),
             ("delete", f"{DEFAULT_PODS}/web-1", {}),
         ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resettle.testing import Change, PocketServer, budget, cluster, definition, node, pod
+from resettle.testing import ApiServer, ObjectChange, budget, cluster, definition, node, pod
 from tests.testing.api_server.harness import certified
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
@@ -26,14 +26,14 @@ Kubectl = Callable[..., str]
 
 
 @pytest.fixture
-def pocket(tmp_path: Path) -> Iterator[PocketServer]:
+def pocket(tmp_path: Path) -> Iterator[ApiServer]:
     tls, authority = certified(tmp_path)
-    with PocketServer(WORLD.objects, token="t", tls=tls, authority=authority) as server:
+    with ApiServer(WORLD.objects, token="t", tls=tls, authority=authority) as server:
         yield server
 
 
 @pytest.fixture
-def kubectl(pocket: PocketServer, tmp_path: Path) -> Kubectl:
+def kubectl(pocket: ApiServer, tmp_path: Path) -> Kubectl:
     config = pocket.kubeconfig(tmp_path / "config")
 
     def run(*words: str, sent: Any = None) -> str:
@@ -101,7 +101,7 @@ def test_kubectl_reads(kubectl: Kubectl, words: str, printed: list[str] | int) -
     ],
 )
 def test_kubectl_changes_nodes(
-    kubectl: Kubectl, pocket: PocketServer, words: str, part: tuple[str, str], expected: Any
+    kubectl: Kubectl, pocket: ApiServer, words: str, part: tuple[str, str], expected: Any
 ) -> None:
     kubectl(*words.split())
 
@@ -110,8 +110,8 @@ def test_kubectl_changes_nodes(
     assert changed[part[0]][part[1]] == expected
 
 
-def test_kubectl_drains_a_node(kubectl: Kubectl, pocket: PocketServer) -> None:
-    def kubelet(change: Change) -> None:
+def test_kubectl_drains_a_node(kubectl: Kubectl, pocket: ApiServer) -> None:
+    def kubelet(change: ObjectChange) -> None:
         if change.new and change.new["metadata"].get("deletionTimestamp"):
             pocket.store.delete("Pod", change.new["metadata"]["name"])
 
@@ -138,7 +138,7 @@ def deployment(image: str) -> dict[str, Any]:
     }
 
 
-def test_kubectl_applies_scales_and_deletes(kubectl: Kubectl, pocket: PocketServer) -> None:
+def test_kubectl_applies_scales_and_deletes(kubectl: Kubectl, pocket: ApiServer) -> None:
     for image in ("registry.example/app:1", "registry.example/app:2"):
         kubectl("apply", "--validate=false", "-f", "-", sent=deployment(image))
     kubectl("scale", "deployment/web", "--replicas=5")
@@ -169,7 +169,7 @@ def test_kubectl_waits_by_watching(kubectl: Kubectl) -> None:
     assert printed == "pod/web-1 condition met\n"
 
 
-def test_kubectl_makes_a_namespace_and_ends_it(kubectl: Kubectl, pocket: PocketServer) -> None:
+def test_kubectl_makes_a_namespace_and_ends_it(kubectl: Kubectl, pocket: ApiServer) -> None:
     kubectl("create", "namespace", "team")
     made = pocket.store.get("Namespace", "team")
     kubectl("delete", "namespace", "team")
@@ -183,7 +183,7 @@ def test_kubectl_asks_what_it_may_do(kubectl: Kubectl) -> None:
     assert kubectl("auth", "can-i", "create", "pods", "--subresource=eviction") == "yes\n"
 
 
-def test_kubectl_shows_usage(kubectl: Kubectl, pocket: PocketServer) -> None:
+def test_kubectl_shows_usage(kubectl: Kubectl, pocket: ApiServer) -> None:
     for name, cpu in (("n1", "1"), ("n2", "500m")):
         pocket.store.put(
             {

@@ -8,10 +8,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resettle.testing import HandClock, pod
-from resettle.testing.api_server.objects.patches import json_patched, merged, strategic
+from resettle.testing import ManualClock, pod
+from resettle.testing.api_server.objects.patches import (
+    json_patch,
+    merge_patch,
+    strategic_merge_patch,
+)
 from resettle.testing.api_server.storage.lists import selection
-from resettle.testing.api_server.storage.revisions import Entry, Ledger
+from resettle.testing.api_server.storage.revisions import Storage, StoredObject
 from resettle.testing.api_server.storage.store import Store
 from resettle.testing.api_server.storage.watch import Watch
 
@@ -34,16 +38,16 @@ def take(store: Store, step: Step) -> None:
         store.delete("Pod", name)
 
 
-def seen(entries: list[Entry]) -> dict[str, str]:
+def seen(entries: list[StoredObject]) -> dict[str, str]:
     return {it.key: it.meta["resourceVersion"] for it in entries}
 
 
 @SOME
 @given(steps=steps)
 def test_a_list_of_the_past_is_what_the_list_was_then(steps: list[Step]) -> None:
-    ledger = Ledger(HandClock())
+    ledger = Storage(ManualClock())
     store = Store(ledger)
-    pods = ledger.catalogue.named("Pod")
+    pods = ledger.catalogue.of_kind("Pod")
     lists = {ledger.version: seen(ledger.entries(pods))}
     for step in steps:
         take(store, step)
@@ -62,16 +66,16 @@ def test_a_list_of_the_past_is_what_the_list_was_then(steps: list[Step]) -> None
 def test_a_list_and_its_watch_add_up_to_the_next_list(
     before: list[Step], after: list[Step], labels: str, turns: list[bool]
 ) -> None:
-    ledger = Ledger(HandClock())
+    ledger = Storage(ManualClock())
     store = Store(ledger)
-    pods = ledger.catalogue.named("Pod")
+    pods = ledger.catalogue.of_kind("Pod")
     chosen = selection(pods, "", {"labelSelector": labels})
     for step in before:
         take(store, step)
     cache = {
         it.meta["name"]: it.meta["resourceVersion"]
         for it in ledger.entries(pods)
-        if chosen.takes(it)
+        if chosen.selects(it)
     }
     watch = Watch(ledger, pods, chosen, {"resourceVersion": str(ledger.version)})
     follow(cache, watch.first())
@@ -85,7 +89,7 @@ def test_a_list_and_its_watch_add_up_to_the_next_list(
     assert cache == {
         it.meta["name"]: it.meta["resourceVersion"]
         for it in ledger.entries(pods)
-        if chosen.takes(it)
+        if chosen.selects(it)
     }
 
 
@@ -120,9 +124,9 @@ def without_nulls(value: Any) -> Any:
 def test_a_merge_patch_applied_twice_changes_nothing_more(
     old: dict[str, Any], patch: dict[str, Any]
 ) -> None:
-    once = merged(old, patch)
+    once = merge_patch(old, patch)
 
-    assert merged(once, patch) == once
+    assert merge_patch(once, patch) == once
 
 
 @SOME
@@ -132,7 +136,7 @@ def test_a_strategic_merge_without_lists_is_a_merge(
 ) -> None:
     old = without_nulls(old)
 
-    assert strategic(old, patch) == merged(old, patch)
+    assert strategic_merge_patch(old, patch) == merge_patch(old, patch)
 
 
 @SOME
@@ -144,5 +148,5 @@ def test_a_json_patch_can_lead_from_anywhere_to_anywhere(
     removals = [{"op": "remove", "path": f"/{key}"} for key in old]
     additions = [{"op": "add", "path": f"/{key}", "value": it} for key, it in new.items()]
 
-    assert json_patched(old, [*removals, *additions]) == new
+    assert json_patch(old, [*removals, *additions]) == new
     assert json.dumps(old) == before

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resettle.errors import InputError
-from resettle.testing import Change, PocketServer, budget, cluster, definition, node, pod
+from resettle.testing import ApiServer, ObjectChange, budget, cluster, definition, node, pod
 from tests.testing.api_server.harness import DEFAULT_PODS, PODS, client_of, eviction
 
 WORLD = cluster(node("n1").holding(pod("a", labels={"app": "web"}), pod("b", namespace="team")))
@@ -16,7 +16,7 @@ WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name":
 
 
 def test_objects_are_got_listed_put_merged_and_deleted() -> None:
-    store = PocketServer(WORLD.objects).store
+    store = ApiServer(WORLD.objects).store
 
     assert [it["metadata"]["name"] for it in store.list("Pod")] == ["a", "b"]
     assert [it["metadata"]["name"] for it in store.list("Pod", namespace="team")] == ["b"]
@@ -32,7 +32,7 @@ def test_objects_are_got_listed_put_merged_and_deleted() -> None:
 
 
 def test_what_comes_out_is_a_copy() -> None:
-    store = PocketServer(WORLD.objects).store
+    store = ApiServer(WORLD.objects).store
     found = store.get("Node", "n1")
     assert found is not None
 
@@ -44,7 +44,7 @@ def test_what_comes_out_is_a_copy() -> None:
 
 
 def test_a_namespace_comes_along_with_what_is_in_it() -> None:
-    store = PocketServer(WORLD.objects).store
+    store = ApiServer(WORLD.objects).store
 
     names = [it["metadata"]["name"] for it in store.list("Namespace")]
 
@@ -62,11 +62,11 @@ def test_a_namespace_comes_along_with_what_is_in_it() -> None:
 )
 def test_what_cannot_be_put_is_an_error_that_says_what_to_do(obj: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        PocketServer([obj])
+        ApiServer([obj])
 
 
 def test_a_custom_kind_is_served_with_its_objects_in_whatever_order_they_come() -> None:
-    with PocketServer([WIDGET, definition("Widget", group="example.com")]) as pocket:
+    with ApiServer([WIDGET, definition("Widget", group="example.com")]) as pocket:
         listed = client_of(pocket).get("/apis/example.com/v1/widgets")
 
         assert listed.names == ["w"]
@@ -74,7 +74,7 @@ def test_a_custom_kind_is_served_with_its_objects_in_whatever_order_they_come() 
 
 
 def test_a_custom_kind_goes_with_its_definition() -> None:
-    with PocketServer([definition("Widget", group="example.com"), WIDGET]) as pocket:
+    with ApiServer([definition("Widget", group="example.com"), WIDGET]) as pocket:
         pocket.store.delete("CustomResourceDefinition", "widgets.example.com")
 
         assert client_of(pocket).get("/apis/example.com/v1/widgets").code == 404
@@ -84,7 +84,7 @@ def test_a_custom_kind_goes_with_its_definition() -> None:
 
 
 def test_a_subscriber_is_told_of_each_change_until_it_leaves() -> None:
-    store = PocketServer(WORLD.objects).store
+    store = ApiServer(WORLD.objects).store
     told: list[tuple[bool, bool]] = []
     leave = store.subscribe("Pod", lambda it: told.append((it.old is None, it.new is None)))
 
@@ -99,9 +99,9 @@ def test_a_subscriber_is_told_of_each_change_until_it_leaves() -> None:
 
 
 def test_a_controller_has_had_its_say_when_the_client_has_its_answer() -> None:
-    with PocketServer(WORLD.objects) as pocket:
+    with ApiServer(WORLD.objects) as pocket:
 
-        def kubelet(change: Change) -> None:
+        def kubelet(change: ObjectChange) -> None:
             if change.new and change.new["metadata"].get("deletionTimestamp"):
                 meta = change.new["metadata"]
                 pocket.store.delete("Pod", meta["name"], meta["namespace"])
@@ -115,14 +115,14 @@ def test_a_controller_has_had_its_say_when_the_client_has_its_answer() -> None:
 
 
 def test_subscribers_hear_of_changes_in_the_order_in_which_they_were_made() -> None:
-    store = PocketServer().store
+    store = ApiServer().store
     heard: list[str] = []
 
-    def replies(change: Change) -> None:
+    def replies(change: ObjectChange) -> None:
         if change.new and change.new["metadata"]["name"] == "first":
             store.put(pod("second"))
 
-    def listens(change: Change) -> None:
+    def listens(change: ObjectChange) -> None:
         if change.new:
             heard.append(change.new["metadata"]["name"])
 
@@ -134,7 +134,7 @@ def test_subscribers_hear_of_changes_in_the_order_in_which_they_were_made() -> N
 
 
 def test_many_threads_may_write_at_once() -> None:
-    store = PocketServer().store
+    store = ApiServer().store
 
     def write(number: int) -> None:
         for i in range(50):
@@ -154,7 +154,7 @@ def test_many_threads_may_write_at_once() -> None:
 
 
 def test_a_token_of_a_version_that_is_gone_offers_another() -> None:
-    with PocketServer([pod(f"p{i}") for i in range(5)]) as pocket:
+    with ApiServer([pod(f"p{i}") for i in range(5)]) as pocket:
         client = client_of(pocket)
         first = client.get(PODS, limit=2)
         pocket.store.delete("Pod", "p3")
@@ -168,7 +168,7 @@ def test_a_token_of_a_version_that_is_gone_offers_another() -> None:
 
 
 def test_an_exact_version_that_is_gone_is_not_to_be_had() -> None:
-    with PocketServer([pod("a")]) as pocket:
+    with ApiServer([pod("a")]) as pocket:
         version = pocket.store.version
         pocket.store.put(pod("b"))
         pocket.store.compact()
@@ -178,7 +178,7 @@ def test_an_exact_version_that_is_gone_is_not_to_be_had() -> None:
 
 
 def test_a_watch_from_a_version_that_is_gone_is_told_so() -> None:
-    with PocketServer([pod("a")]) as pocket:
+    with ApiServer([pod("a")]) as pocket:
         pocket.store.compact()
         with client_of(pocket).watch(PODS, resourceVersion=1) as events:
             (event,) = events
@@ -189,7 +189,7 @@ def test_a_watch_from_a_version_that_is_gone_is_told_so() -> None:
 
 
 def test_an_open_watch_misses_nothing_though_the_past_is_forgotten() -> None:
-    with PocketServer([pod("a")]) as pocket, client_of(pocket).watch(PODS) as events:
+    with ApiServer([pod("a")]) as pocket, client_of(pocket).watch(PODS) as events:
         next(events)
         for i in range(20):
             pocket.store.put(pod(f"later-{i}"))
@@ -199,7 +199,7 @@ def test_an_open_watch_misses_nothing_though_the_past_is_forgotten() -> None:
 
 
 def test_a_bookmark_comes_when_it_is_asked_for() -> None:
-    with PocketServer([pod("a")]) as pocket:
+    with ApiServer([pod("a")]) as pocket:
         with client_of(pocket).watch(PODS, allowWatchBookmarks="true") as events:
             next(events)
             pocket.store.put(node("n1").node)
@@ -217,9 +217,9 @@ def test_what_a_refused_request_changed_is_told_all_the_same() -> None:
         node("n1").holding(pod("a", labels=labels)), budget("web", allowed=2, labels=labels)
     )
     told: list[int] = []
-    with PocketServer(world.objects) as pocket:
+    with ApiServer(world.objects) as pocket:
 
-        def listens(change: Change) -> None:
+        def listens(change: ObjectChange) -> None:
             if change.new:
                 told.append(change.new["status"]["disruptionsAllowed"])
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from resettle.testing import HandClock, NodeBuilder, PocketServer
+from resettle.testing import ApiServer, ManualClock, NodeBuilder
 from resettle.testing.builders import Object
-from resettle.testing.controllers import Life, Pace
+from resettle.testing.controllers import ControllerLoop, Durations
 
 
 class Living:
     """A store, its life and its clock."""
 
-    def __init__(self, *parts: NodeBuilder | Object, pace: Pace | None = None) -> None:
+    def __init__(self, *parts: NodeBuilder | Object, pace: Durations | None = None) -> None:
         objects: list[Object] = []
         for part in parts:
             objects += [part.node, *part.pods] if isinstance(part, NodeBuilder) else [part]
-        self.clock = HandClock()
-        self.store = PocketServer(objects, clock=self.clock).store
-        self.life = Life(self.store, self.clock, pace)
+        self.clock = ManualClock()
+        self.store = ApiServer(objects, clock=self.clock).store
+        self.life = ControllerLoop(self.store, self.clock, pace)
 
     def after(self, seconds: float) -> Living:
         """The same cluster, so much later."""

@@ -9,7 +9,7 @@ import pytest
 from resettle.errors import InputError
 from resettle.testing import node, pod
 from resettle.testing.builders import Object
-from resettle.testing.controllers import CRASHES_EVERY, SILENT, TAKES, Pace, deployment
+from resettle.testing.controllers import CRASHES_EVERY, SILENT, TAKES, Durations, deployment
 from tests.testing.controllers.harness import Living, condition
 
 
@@ -39,7 +39,7 @@ def test_a_bound_pod_serves_after_a_while(seconds: int, phase: str, ready: str |
 
 
 def test_the_pace_can_be_another() -> None:
-    slow = Pace(start=timedelta(minutes=1), stop=timedelta(0))
+    slow = Durations(start=timedelta(minutes=1), stop=timedelta(0))
     living = Living(node("n1").holding(bound()), pace=slow)
 
     assert living.after(59).phases == ["Pending"]

@@ -13,22 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resettle.testing import HandClock, PocketServer, node, spread
+from resettle.testing import ApiServer, ManualClock, node, spread
 from resettle.testing.builders import Object
 from resettle.testing.controllers import (
     CRASHES_EVERY,
     TAKES,
-    Life,
-    Restless,
+    ControllerLoop,
+    NeverSettles,
     daemon_set,
     deployment,
     disruption_budget,
     job,
-    seen,
+    observe,
     stateful_set,
 )
 from resettle.testing.controllers.loop import ROUNDS
-from resettle.testing.controllers.observed import KINDS, Sight
+from resettle.testing.controllers.observed import KINDS, ObservedCluster
 from resettle.testing.controllers.writes import Merge, Write
 from tests.testing.controllers.harness import Living
 
@@ -98,7 +98,7 @@ def test_a_week_passes_and_what_is_due_happens_on_the_way() -> None:
 
     [found] = living.pods.values()
     assert found["status"]["containerStatuses"][0]["restartCount"] == 7 * 24 - 1
-    assert living.clock() - HandClock()() == timedelta(days=7)
+    assert living.clock() - ManualClock()() == timedelta(days=7)
 
 
 def test_settling_says_when_something_is_due_next() -> None:
@@ -106,19 +106,21 @@ def test_settling_says_when_something_is_due_next() -> None:
 
     due = living.life.settle()
 
-    assert due == HandClock()() + timedelta(seconds=2)
+    assert due == ManualClock()() + timedelta(seconds=2)
     assert living.after(2).life.settle() is None
 
 
 def test_controllers_that_undo_each_other_are_named() -> None:
     living = Living(node("n1"))
 
-    def restless(sight: Sight) -> Iterator[Write]:
+    def restless(sight: ObservedCluster) -> Iterator[Write]:
         yield Merge("Node", "/n1", {"metadata": {"labels": {"turn": str(sight.serial)}}})
 
     living.life.controllers["restless one"] = restless
 
-    with pytest.raises(Restless, match=f"after {ROUNDS} rounds the restless one would still write"):
+    with pytest.raises(
+        NeverSettles, match=f"after {ROUNDS} rounds the restless one would still write"
+    ):
         living.life.settle()
 
 
@@ -132,7 +134,7 @@ def test_an_end_of_life_leaves_the_store_as_it_is() -> None:
     assert living.apps() == {"web": 1}
 
 
-def evict(pocket: PocketServer, pod: Object) -> int:
+def evict(pocket: ApiServer, pod: Object) -> int:
     """The code that an eviction over HTTP is answered with."""
     meta = pod["metadata"]
     body = {
@@ -152,11 +154,11 @@ def evict(pocket: PocketServer, pod: Object) -> int:
 
 
 def test_evictions_are_granted_as_fast_as_the_budget_recovers() -> None:
-    clock = HandClock()
+    clock = ManualClock()
     budget = disruption_budget("web", app="web", max_unavailable=1)
     objects = [node("n1").node, deployment("web", replicas=3), budget]
-    with PocketServer(objects, clock=clock) as pocket:
-        life = Life(pocket.store, clock)
+    with ApiServer(objects, clock=clock) as pocket:
+        life = ControllerLoop(pocket.store, clock)
         life.pass_time(timedelta(seconds=5))
         first, second, _ = pocket.store.list("Pod")
 
@@ -220,7 +222,7 @@ def happen(trouble: str, living: Living) -> None:
 
 def test_a_sight_finds_pods_by_owner_and_by_labels() -> None:
     living = Living(node("n1"), deployment("web", replicas=2), daemon_set("agent")).after(5)
-    sight = seen(it for kind in KINDS for it in living.store.list(kind))
+    sight = observe(it for kind in KINDS for it in living.store.list(kind))
     [owner] = sight.all("ReplicaSet")
 
     assert len(sight.owned_by(owner)) == 2

@@ -11,7 +11,7 @@ from resettle.testing import node, pod
 from resettle.testing.builders import Object
 from resettle.testing.controllers import daemon_set, deployment, job, replica_set, stateful_set
 from resettle.testing.controllers.daemon_sets_and_jobs import TOLERATIONS
-from resettle.testing.controllers.writes import hashed
+from resettle.testing.controllers.writes import template_hash
 from tests.testing.controllers.harness import Living, uids
 
 BATCH = {"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}
@@ -179,7 +179,7 @@ def test_a_stateful_set_is_renewed_from_its_end() -> None:
         it["metadata"]["labels"]["controller-revision-hash"] for it in living.pods.values()
     }
     template = living.store.list("StatefulSet")[0]["spec"]["template"]
-    assert revisions == {hashed(template)}
+    assert revisions == {template_hash(template)}
 
 
 def test_claims_outlive_pods_and_their_set() -> None:

@@ -9,22 +9,22 @@ about testing. Start with `server`. `testing`, the tests and the benchmarks impo
 Import from outside: `clock`, `server`.
 """
 
-from resettle.testing.api_server.clock import HandClock
-from resettle.testing.api_server.discovery import Ban
+from resettle.testing.api_server.clock import ManualClock
+from resettle.testing.api_server.discovery import DeniedPermission
 from resettle.testing.api_server.faults import Fault, Faults
-from resettle.testing.api_server.http import Asked
 from resettle.testing.api_server.objects.custom_kinds import definition
-from resettle.testing.api_server.server import PocketServer
-from resettle.testing.api_server.storage.store import Change, Store
+from resettle.testing.api_server.router import ReceivedRequest
+from resettle.testing.api_server.server import ApiServer
+from resettle.testing.api_server.storage.store import ObjectChange, Store
 
 __all__ = [
-    "Asked",
-    "Ban",
-    "Change",
+    "ApiServer",
+    "DeniedPermission",
     "Fault",
     "Faults",
-    "HandClock",
-    "PocketServer",
+    "ManualClock",
+    "ObjectChange",
+    "ReceivedRequest",
     "Store",
     "definition",
 ]

@@ -1,7 +1,7 @@
-"""A clock that stands still until a test winds it.
+"""A clock for tests: time stands still until the test advances it.
 
-It fits wherever a `resettle.clock.Clock` is asked for. Whoever sleeps by it wakes when it is wound
-far enough, and `asleep` tells when everybody has gone back to sleep.
+It can be used as a `resettle.clock.Clock`. A task that sleeps on it wakes once the clock was
+advanced far enough; `wait_for_sleepers` waits until the tasks sleep again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from resettle.testing.builders import NOW
 
-_PATIENCE_SECONDS = 30
-_GLANCE_SECONDS = 0.001
+_TIMEOUT_SECONDS = 30
+_POLL_SECONDS = 0.001
 
 
 class _Sleeper(NamedTuple):
@@ -23,8 +23,8 @@ class _Sleeper(NamedTuple):
     woken: asyncio.Future[None]
 
 
-class HandClock:
-    """Tells the same time until it is wound."""
+class ManualClock:
+    """Shows the same time until it is advanced."""
 
     def __init__(self, start: datetime = NOW) -> None:
         self._now = start
@@ -40,27 +40,27 @@ class HandClock:
         return self._now
 
     def steady(self) -> float:
-        """The seconds it was wound by so far."""
+        """The seconds it was advanced by so far."""
         return self._passed.total_seconds()
 
-    def wind(self, by: timedelta) -> datetime:
-        """The time after winding the clock forward; whoever has slept long enough wakes."""
+    def advance(self, by: timedelta) -> datetime:
+        """Advance the clock, wake the tasks that are due, and return the new time."""
         with self._lock:
             self._now += by
             self._passed += by
-            due = [it for it in self._sleepers if it.due <= self._passed]
-            self._sleepers = [it for it in self._sleepers if it.due > self._passed]
+            due = [sleeper for sleeper in self._sleepers if sleeper.due <= self._passed]
+            self._sleepers = [sleeper for sleeper in self._sleepers if sleeper.due > self._passed]
         for sleeper in due:
             sleeper.woken.get_loop().call_soon_threadsafe(_wake, sleeper.woken)
         return self._now
 
     def step(self, by: timedelta) -> datetime:
-        """The time after somebody set the wall clock, back or forth; nobody wakes of that."""
+        """Set the wall clock back or forth without waking any task, and return the new time."""
         self._now += by
         return self._now
 
     async def sleep(self, seconds: float) -> None:
-        """Returns once the clock was wound by so many seconds."""
+        """Return once the clock was advanced by so many seconds."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return
@@ -72,21 +72,25 @@ class HandClock:
             await woken
         finally:
             with self._lock:
-                self._sleepers = [it for it in self._sleepers if it.woken is not woken]
+                self._sleepers = [
+                    sleeper for sleeper in self._sleepers if sleeper.woken is not woken
+                ]
 
     @property
     def sleepers(self) -> int:
-        """How many sleep at this moment; who was woken counts no more."""
+        """How many tasks sleep now; a task that was woken does not count."""
         return len(self._sleepers)
 
-    async def asleep(self, count: int = 1) -> None:
-        """Returns once at least so many sleep."""
+    async def wait_for_sleepers(self, count: int = 1) -> None:
+        """Wait until at least so many tasks sleep."""
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
                 while self.sleepers < count:
-                    await asyncio.sleep(_GLANCE_SECONDS)
+                    await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
-            says = f"{self.sleepers} of {count} went to sleep within {_PATIENCE_SECONDS} seconds"
+            says = (
+                f"{self.sleepers} of {count} tasks went to sleep within {_TIMEOUT_SECONDS} seconds"
+            )
             raise TimeoutError(says) from None
 
 

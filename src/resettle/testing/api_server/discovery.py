@@ -1,6 +1,6 @@
-"""What is served here, in the words by which clients find out.
+"""Discovery and access reviews of the test API server.
 
-Who may do what: everything, but for what a test bans.
+Every request is allowed, apart from the permissions that a test denies.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from resettle.testing.api_server.objects.kinds import Catalogue, Resource
-from resettle.testing.api_server.objects.schemas import Review, fits
+from resettle.testing.api_server.objects.schemas import ReviewSchema, check_schema
 from resettle.testing.builders import Object
 
 _UNDER = {
@@ -23,7 +23,7 @@ _UNDER = {
 VERSION = {
     "major": "1",
     "minor": "33",
-    "gitVersion": "v1.33.0-pocket",
+    "gitVersion": "v1.33.0-test",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "2025-04-23T00:00:00Z",
@@ -42,17 +42,19 @@ def document(catalogue: Catalogue, path: str) -> Object | None:
         case ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
-            groups = list(dict.fromkeys(it.group for it in catalogue if it.group))
-            told = [_group(catalogue, it) for it in groups]
-            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": told}
+            groups = list(dict.fromkeys(resource.group for resource in catalogue if resource.group))
+            api_groups = [_group(catalogue, group) for group in groups]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": api_groups}
         case ["api", "v1"]:
             return _resources(catalogue, "", "v1")
         case ["apis", group]:
-            served = any(it.group == group for it in catalogue)
+            served = any(resource.group == group for resource in catalogue)
             head = {"kind": "APIGroup", "apiVersion": "v1"}
             return head | _group(catalogue, group) if served else None
         case ["apis", group, version]:
-            served = any((it.group, it.version) == (group, version) for it in catalogue)
+            served = any(
+                (resource.group, resource.version) == (group, version) for resource in catalogue
+            )
             return _resources(catalogue, group, version) if served else None
     return None
 
@@ -64,17 +66,21 @@ def group_of(path: str) -> str:
 
 
 def _group(catalogue: Catalogue, group: str) -> Object:
-    versions = list(dict.fromkeys(it.version for it in catalogue if it.group == group))
-    told = [{"groupVersion": f"{group}/{it}", "version": it} for it in versions]
-    return {"name": group, "versions": told, "preferredVersion": told[0]}
+    versions = list(
+        dict.fromkeys(resource.version for resource in catalogue if resource.group == group)
+    )
+    group_versions = [
+        {"groupVersion": f"{group}/{version}", "version": version} for version in versions
+    ]
+    return {"name": group, "versions": group_versions, "preferredVersion": group_versions[0]}
 
 
 def _resources(catalogue: Catalogue, group: str, version: str) -> Object:
     rows = [
         row
-        for it in catalogue
-        if (it.group, it.version) == (group, version)
-        for row in (_row(it), *(_under(it, name) for name in it.subresources))
+        for resource in catalogue
+        if (resource.group, resource.version) == (group, version)
+        for row in (_row(resource), *(_under(resource, name) for name in resource.subresources))
     ]
     return {
         "kind": "APIResourceList",
@@ -110,8 +116,8 @@ def _under(resource: Resource, name: str) -> Object:
 USER = "pocket:admin"
 
 
-class Ban(Struct, frozen=True, kw_only=True):
-    """What nobody may do; `*` stands for all.
+class DeniedPermission(Struct, frozen=True, kw_only=True):
+    """A permission that no client has; `*` stands for all.
 
     `resource` is a plural, a subresource such as `pods/eviction`, or a path such as `/metrics`.
     """
@@ -122,25 +128,27 @@ class Ban(Struct, frozen=True, kw_only=True):
     namespace: str = "*"
 
     def covers(self, verb: str, group: str, resource: str, namespace: str) -> bool:
-        """Whether the ban is about this."""
+        """Whether it denies this request."""
         asked = (verb, group, resource, namespace)
-        told = (self.verb, self.group, self.resource, self.namespace)
-        return all(ours in ("*", theirs) for ours, theirs in zip(told, asked, strict=True))
+        pattern = (self.verb, self.group, self.resource, self.namespace)
+        return all(ours in ("*", theirs) for ours, theirs in zip(pattern, asked, strict=True))
 
 
-def why_banned(
-    bans: Iterable[Ban], verb: str, group: str, resource: str, namespace: str
+def why_denied(
+    denied: Iterable[DeniedPermission], verb: str, group: str, resource: str, namespace: str
 ) -> str | None:
-    """What a client is told that may not do this, or None if it may."""
-    if not any(ban.covers(verb, group, resource, namespace) for ban in bans):
+    """The message of the refusal, or None if the request is allowed."""
+    if not any(permission.covers(verb, group, resource, namespace) for permission in denied):
         return None
     place = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     return f'User "{USER}" cannot {verb} resource "{resource}" in API group "{group}" {place}'
 
 
-def reviewed(kind: str, sent: Object, bans: Iterable[Ban], token: str) -> Object:
-    """The review with its answer."""
-    fits(sent, Review)
+def answer_review(
+    kind: str, sent: Object, denied: Iterable[DeniedPermission], token: str
+) -> Object:
+    """Return the review with its status filled in."""
+    check_schema(sent, ReviewSchema)
     spec = sent.get("spec") or {}
     api_version = "authentication.k8s.io/v1" if kind == "TokenReview" else "authorization.k8s.io/v1"
     sent = {"kind": kind, "apiVersion": api_version, "metadata": {}, **sent}
@@ -153,6 +161,6 @@ def reviewed(kind: str, sent: Object, bans: Iterable[Ban], token: str) -> Object
     resource = asked.get("resource") or asked.get("path", "")
     resource = f"{resource}/{under}" if under else resource
     place = asked.get("namespace", "")
-    why = why_banned(bans, asked.get("verb", ""), asked.get("group", ""), resource, place)
+    why = why_denied(denied, asked.get("verb", ""), asked.get("group", ""), resource, place)
     answer = {"allowed": True} if why is None else {"allowed": False, "reason": why}
     return {**sent, "status": answer}

@@ -1,7 +1,7 @@
-"""Mishaps on demand: late answers, refusals, watches that break off, bodies that trickle or end.
+"""Faults on demand: late responses, refusals, watches that break off, bodies that are slow or cut.
 
-Faults are asked in the order they were added. Each strikes as often as it says, then is spent; a
-request takes the first that is about it.
+Faults are tried in the order they were added. Each applies as often as it says and is then used up;
+a request gets the first that matches it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     """
 
     verbs: tuple[str, ...] = ()
-    """Which requests are struck; none named means all."""
+    """Verbs of the requests that fail; none means all."""
     path: str = "*"
     times: int = 1
     delay_seconds: float = 0
@@ -48,7 +48,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     message: str = "this fault was asked for"
     retry_after_seconds: int | None = None
     body: bytes | None = None
-    """What is answered word for word, as by a proxy; the code is that of `status`, or else 200."""
+    """The exact body of the response, as from a proxy; the code is `status`, or else 200."""
     largest_page: int | None = None
     """How many items a list holds at most, however many were asked for."""
     hang_up: bool = False
@@ -60,16 +60,16 @@ class Fault(Struct, frozen=True, kw_only=True):
     bytes_per_second: int | None = None
     """How fast the body comes."""
     begins_with: str = ""
-    """A line that a watch says before all others, whatever it means."""
+    """A line that a watch sends before all others."""
     twice: bool = False
-    """A watch tells every event two times."""
+    """A watch sends every event twice."""
 
-    def strikes(self, verb: str, path: str) -> bool:
-        """Whether the fault is about this request."""
+    def matches(self, verb: str, path: str) -> bool:
+        """Whether the fault applies to this request."""
         return (not self.verbs or verb in self.verbs) and fnmatchcase(path, self.path)
 
     def refusal(self) -> Declined | None:
-        """The refusal it stands for, if it stands for one."""
+        """The refusal to send, or None if the fault is of another sort."""
         if not self.status or self.body is not None:
             return None
         details: Object = {}
@@ -78,8 +78,8 @@ class Fault(Struct, frozen=True, kw_only=True):
         reason = _REASONS.get(self.status, "")
         return Declined(self.status, reason, self.message, details=details)
 
-    def narrowed(self, query: Mapping[str, str]) -> Mapping[str, str]:
-        """The query of a list, with a limit that the largest page allows."""
+    def limit_page(self, query: Mapping[str, str]) -> Mapping[str, str]:
+        """The query of a list with its limit lowered to the largest page."""
         if self.largest_page is None:
             return query
         asked = query.get("limit", "0")
@@ -93,30 +93,30 @@ class Faults:
 
     def __init__(self, faults: Iterable[Fault] = ()) -> None:
         self._lock = Lock()
-        self._left: list[tuple[Fault, int]] = [(it, it.times) for it in faults]
+        self._left: list[tuple[Fault, int]] = [(fault, fault.times) for fault in faults]
 
     def add(self, *faults: Fault) -> None:
-        """Has these strike too, after those that are waiting."""
+        """Add faults behind those that are pending."""
         with self._lock:
-            self._left += [(it, it.times) for it in faults]
+            self._left += [(fault, fault.times) for fault in faults]
 
     def clear(self) -> None:
-        """Has nothing go wrong any more."""
+        """Remove all faults."""
         with self._lock:
             self._left.clear()
 
     @property
     def pending(self) -> int:
-        """How many strikes are left."""
+        """How many requests will still fail."""
         with self._lock:
             return sum(left for _, left in self._left)
 
     def take(self, verb: str, path: str) -> Fault | None:
-        """The fault that strikes this request, counted as one strike."""
+        """The fault of this request, which is used once by that; None if there is none."""
         with self._lock:
             for place, (fault, left) in enumerate(self._left):
-                if fault.strikes(verb, path):
+                if fault.matches(verb, path):
                     self._left[place] = (fault, left - 1)
-                    self._left = [it for it in self._left if it[1] > 0]
+                    self._left = [pair for pair in self._left if pair[1] > 0]
                     return fault
         return None

@@ -1,27 +1,29 @@
-"""From a request to its answer: one method for each verb, and one for each subresource.
+"""From a request to its response: one method for each verb, and one for each subresource.
 
-All of it happens in one turn of the ledger, without waiting. Watches are the exception: they begin
-here and go on where HTTP is spoken.
-
-From a method and a path to what is asked of which object.
+Each request is handled in one transaction of the storage, without waiting. Watches are the
+exception: they begin here and go on in `http`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 from msgspec import Struct
 
-from resettle.testing.api_server.discovery import Ban, reviewed, why_banned
+from resettle.testing.api_server.discovery import (
+    DeniedPermission,
+    answer_review,
+    why_denied,
+)
 from resettle.testing.api_server.objects import protobuf
-from resettle.testing.api_server.objects.create_update import create, existing, update
+from resettle.testing.api_server.objects.create_update import create, get_existing, update
 from resettle.testing.api_server.objects.delete import DeleteOptions, delete, delete_options
 from resettle.testing.api_server.objects.kinds import Catalogue, Resource
-from resettle.testing.api_server.objects.patches import patched
-from resettle.testing.api_server.objects.subresources import bind, evict, rescaled, scale_of
+from resettle.testing.api_server.objects.patches import apply_patch
+from resettle.testing.api_server.objects.subresources import bind, evict, scale_of, set_scale
 from resettle.testing.api_server.status import (
     bad_options,
     bad_request,
@@ -32,22 +34,22 @@ from resettle.testing.api_server.status import (
     unsupported_media,
 )
 from resettle.testing.api_server.storage.lists import (
-    Page,
+    ListPage,
     Selection,
-    encoded,
+    encode_page,
     list_options,
     number,
     page,
     selection,
 )
-from resettle.testing.api_server.storage.revisions import Entry, Ledger
-from resettle.testing.api_server.storage.store import shown, whole
+from resettle.testing.api_server.storage.revisions import Storage, StoredObject
+from resettle.testing.api_server.storage.store import encode_object, with_kind
 from resettle.testing.builders import Object
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-class Target(Struct, frozen=True):
+class RequestTarget(Struct, frozen=True):
     """A verb of the API, and what it is about."""
 
     verb: str
@@ -62,7 +64,9 @@ class Target(Struct, frozen=True):
         return f"{self.resource.plural}/{self.under}" if self.under else self.resource.plural
 
 
-def target(catalogue: Catalogue, method: str, path: str, query: Mapping[str, str]) -> Target | None:
+def read_target(
+    catalogue: Catalogue, method: str, path: str, query: Mapping[str, str]
+) -> RequestTarget | None:
     """What a request asks for, or None where nothing is served."""
     match path.strip("/").split("/"):
         case ["api", "v1", *rest]:
@@ -82,7 +86,7 @@ def target(catalogue: Catalogue, method: str, path: str, query: Mapping[str, str
         return None
     if (namespace or (name and resource.namespaced)) and not (namespace and resource.namespaced):
         return None
-    return Target(_verb(method, name, query), resource, namespace, name, under)
+    return RequestTarget(_verb(method, name, query), resource, namespace, name, under)
 
 
 _OF_NAMESPACES = ("status", "finalize")
@@ -133,7 +137,7 @@ class Request(Struct, frozen=True, kw_only=True):
             if self.media == _YAML:
                 return yaml.safe_load(self.body)
             if self.media == protobuf.MEDIA:
-                return protobuf.decoded(self.body)
+                return protobuf.decode(self.body)
         except (msgspec.DecodeError, yaml.YAMLError, protobuf.Unreadable) as error:
             raise bad_request(f"the body cannot be read: {error}") from None
         raise unsupported_media(["application/json", _YAML, protobuf.MEDIA])
@@ -146,149 +150,156 @@ class Request(Struct, frozen=True, kw_only=True):
         return sent
 
 
-class Answer(Struct, frozen=True):
+class ServerResponse(Struct, frozen=True):
     """A code and a body."""
 
     code: int
     body: bytes
 
 
-def told(code: int, obj: Object) -> Answer:
+def json_response(code: int, obj: Object) -> ServerResponse:
     """An answer of plain data."""
-    return Answer(code, msgspec.json.encode(obj))
+    return ServerResponse(code, msgspec.json.encode(obj))
 
 
-class Desk:
-    """Answers requests from a ledger."""
+class RequestHandler:
+    """Answers requests from the storage."""
 
-    def __init__(self, ledger: Ledger, bans: Sequence[Ban], token: str) -> None:
-        self._ledger = ledger
-        self._bans = bans
+    def __init__(self, storage: Storage, denied: Sequence[DeniedPermission], token: str) -> None:
+        self._storage = storage
+        self._denied = denied
         self._token = token
 
-    def admit(self, target: Target) -> None:
-        """Refuses what is banned, and verbs that the resource does not have."""
+    def admit(self, target: RequestTarget) -> None:
+        """Refuse what is denied, and verbs that the resource does not have."""
         resource = target.resource
-        why = why_banned(
-            self._bans, target.verb, resource.group, target.granted_as, target.namespace
+        why = why_denied(
+            self._denied, target.verb, resource.group, target.granted_as, target.namespace
         )
         if why is not None:
             raise forbidden(resource, target.name, why)
-        if not _served(target):
+        if not _has_verb(target):
             raise method_not_allowed()
 
-    def selected(self, target: Target, request: Request) -> Selection:
+    def selection_of(self, target: RequestTarget, request: Request) -> Selection:
         """What a list, a watch or a deletion of many is about."""
         query = dict(request.query)
         if target.name:
             query["fieldSelector"] = f"metadata.name={target.name}"
         return selection(target.resource, target.namespace, query)
 
-    def answer(self, target: Target, request: Request) -> Answer:
+    def answer(self, target: RequestTarget, request: Request) -> ServerResponse:
         """What the request comes to."""
-        with self._ledger.turn():
+        with self._storage.transaction():
             if target.under:
-                return self._under(target, request)
+                return self._answer_subresource(target, request)
             match target.verb:
                 case "get":
-                    return Answer(200, whole(target.resource, self._entry(target)))
+                    return ServerResponse(200, encode_object(target.resource, self._entry(target)))
                 case "list":
-                    return self._listed(target, request)
+                    return self._list(target, request)
                 case "create":
-                    return self._created(target, request)
+                    return self._create(target, request)
                 case "update" | "patch":
-                    return self._changed(target, request, "")
+                    return self._update(target, request, "")
                 case "delete":
-                    return self._deleted(target, request)
+                    return self._delete(target, request)
                 case "deletecollection":
-                    return self._deleted_all(target, request)
+                    return self._delete_collection(target, request)
         raise method_not_allowed()
 
-    def _entry(self, target: Target) -> Entry:
-        return existing(self._ledger, target.resource, target.namespace, target.name)
+    def _entry(self, target: RequestTarget) -> StoredObject:
+        return get_existing(self._storage, target.resource, target.namespace, target.name)
 
-    def _listed(self, target: Target, request: Request) -> Answer:
-        chosen, options = self.selected(target, request), list_options(request.query)
-        found = page(self._ledger, target.resource, chosen, options)
-        return Answer(200, encoded(target.resource, found))
+    def _list(self, target: RequestTarget, request: Request) -> ServerResponse:
+        chosen, options = self.selection_of(target, request), list_options(request.query)
+        listed = page(self._storage, target.resource, chosen, options)
+        return ServerResponse(200, encode_page(target.resource, listed))
 
-    def _created(self, target: Target, request: Request) -> Answer:
+    def _create(self, target: RequestTarget, request: Request) -> ServerResponse:
         sent = request.read_object()
         resource, namespace = target.resource, target.namespace
         if resource.verbs == ("create",):
-            return told(201, reviewed(resource.kind, sent, self._bans, self._token))
+            return json_response(201, answer_review(resource.kind, sent, self._denied, self._token))
         if resource.namespaced and not namespace:
             raise method_not_allowed()
-        entry = create(self._ledger, resource, namespace, sent, dry=request.dry)
-        return Answer(201, whole(resource, entry))
+        entry = create(self._storage, resource, namespace, sent, dry=request.dry)
+        return ServerResponse(201, encode_object(resource, entry))
 
-    def _makes(self, target: Target) -> bool:
+    def _creates_by_update(self, target: RequestTarget) -> bool:
         """Whether an update is of nothing yet, and makes it."""
         if target.verb != "update" or target.resource.kind not in _MADE_BY_UPDATE:
             return False
-        return self._ledger.find(target.resource, target.namespace, target.name) is None
+        return self._storage.find(target.resource, target.namespace, target.name) is None
 
-    def _changed(self, target: Target, request: Request, part: str) -> Answer:
-        if self._makes(target):
-            return self._created(target, request)
+    def _update(self, target: RequestTarget, request: Request, part: str) -> ServerResponse:
+        if self._creates_by_update(target):
+            return self._create(target, request)
         old = self._entry(target)
         if target.verb == "patch":
-            was = shown(target.resource, old.object)
-            sent = patched(target.resource, was, request.media, request.body)
+            was = with_kind(target.resource, old.object)
+            sent = apply_patch(target.resource, was, request.media, request.body)
         else:
             sent = request.read_object()
-        entry = update(self._ledger, target.resource, old, sent, part, dry=request.dry)
-        return Answer(200, whole(target.resource, entry))
+        entry = update(self._storage, target.resource, old, sent, part, dry=request.dry)
+        return ServerResponse(200, encode_object(target.resource, entry))
 
-    def _deleted(self, target: Target, request: Request) -> Answer:
+    def _delete(self, target: RequestTarget, request: Request) -> ServerResponse:
         options, entry = _options(request), self._entry(target)
         dry = request.dry or bool(options.dry_run)
-        done = delete(self._ledger, target.resource, entry, options, dry=dry)
+        done = delete(self._storage, target.resource, entry, options, dry=dry)
         if not done.gone or target.resource.kind in _RETURNED:
-            return Answer(200, whole(target.resource, done.entry))
-        return told(200, success(200, _which(target.resource, entry)))
+            return ServerResponse(200, encode_object(target.resource, done.entry))
+        return json_response(200, success(200, _which(target.resource, entry)))
 
-    def _deleted_all(self, target: Target, request: Request) -> Answer:
-        chosen, options = self.selected(target, request), _options(request)
+    def _delete_collection(self, target: RequestTarget, request: Request) -> ServerResponse:
+        chosen, options = self.selection_of(target, request), _options(request)
         dry = request.dry or bool(options.dry_run)
-        found = [it for it in self._ledger.entries(target.resource) if chosen.takes(it)]
-        ends = [delete(self._ledger, target.resource, it, options, dry=dry).entry for it in found]
-        return Answer(200, encoded(target.resource, Page(ends, self._ledger.version)))
+        selected = [
+            entry for entry in self._storage.entries(target.resource) if chosen.selects(entry)
+        ]
+        ends = [
+            delete(self._storage, target.resource, entry, options, dry=dry).entry
+            for entry in selected
+        ]
+        return ServerResponse(
+            200, encode_page(target.resource, ListPage(ends, self._storage.version))
+        )
 
     # -- subresources ---------------------------------------------------------------------------
 
-    def _under(self, target: Target, request: Request) -> Answer:
-        where = (self._ledger, target.resource, target.namespace, target.name)
+    def _answer_subresource(self, target: RequestTarget, request: Request) -> ServerResponse:
+        where = (self._storage, target.resource, target.namespace, target.name)
         match target.verb, target.under:
             case "create", "eviction":
-                return told(201, evict(*where, request.read_object(), dry=request.dry))
+                return json_response(201, evict(*where, request.read_object(), dry=request.dry))
             case "create", "binding":
-                return told(201, bind(*where, request.read_object(), dry=request.dry))
+                return json_response(201, bind(*where, request.read_object(), dry=request.dry))
             case "get", "status":
-                return Answer(200, whole(target.resource, self._entry(target)))
+                return ServerResponse(200, encode_object(target.resource, self._entry(target)))
             case (("update" | "patch"), "status"):
-                return self._changed(target, request, "status")
+                return self._update(target, request, "status")
             case "update", "finalize":
-                return self._changed(target, request, "")
+                return self._update(target, request, "")
             case "get", "scale":
-                return told(200, scale_of(self._entry(target)))
+                return json_response(200, scale_of(self._entry(target)))
             case (("update" | "patch"), "scale"):
-                return self._scaled(target, request)
+                return self._scale(target, request)
         raise method_not_allowed()
 
-    def _scaled(self, target: Target, request: Request) -> Answer:
+    def _scale(self, target: RequestTarget, request: Request) -> ServerResponse:
         entry = self._entry(target)
         if target.verb == "patch":
-            sent = patched(target.resource, scale_of(entry), request.media, request.body)
+            sent = apply_patch(target.resource, scale_of(entry), request.media, request.body)
         else:
             sent = request.read_object()
-        return told(
+        return json_response(
             200,
-            scale_of(rescaled(self._ledger, target.resource, entry, sent, dry=request.dry)),
+            scale_of(set_scale(self._storage, target.resource, entry, sent, dry=request.dry)),
         )
 
 
-def _served(target: Target) -> bool:
+def _has_verb(target: RequestTarget) -> bool:
     """Whether there is such a verb, for one object or for all as it was asked."""
     if target.under or target.verb == "watch":
         return target.under != "" or "watch" in target.resource.verbs
@@ -296,7 +307,7 @@ def _served(target: Target) -> bool:
     return target.verb in target.resource.verbs and by_name is bool(target.name)
 
 
-def _which(resource: Resource, entry: Entry) -> Object:
+def _which(resource: Resource, entry: StoredObject) -> Object:
     return details_of(resource, entry.meta["name"], uid=entry.meta["uid"])
 
 
@@ -310,3 +321,15 @@ def _options(request: Request) -> DeleteOptions:
     if policy := request.query.get("propagationPolicy"):
         named["propagationPolicy"] = policy
     return delete_options(named)
+
+
+class ReceivedRequest(NamedTuple):
+    """Who asked for what; the verb is that of roles, such as `list`."""
+
+    verb: str
+    path: str
+    query: dict[str, str]
+    user_agent: str
+    token: str
+    client: str
+    """Address and port of the client; the same for all requests of one connection."""

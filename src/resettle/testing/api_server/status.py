@@ -1,4 +1,4 @@
-"""What the server says no with: `Status` objects, worded so that clients recognise them."""
+"""Refusals of the test API server: `Status` objects, worded so that clients recognise them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Declined(Exception):
         self.message = message
         self.details = details or {}
         self.token = token
-        """A `continue` token with which the rest of a list can still be had."""
+        """A `continue` token with which the rest of a list can still be read."""
 
     @property
     def retry_after_seconds(self) -> int:
@@ -36,7 +36,7 @@ class Declined(Exception):
 
     def status(self) -> Object:
         """The `Status` object."""
-        told: Object = {
+        status: Object = {
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {"continue": self.token} if self.token else {},
@@ -44,24 +44,24 @@ class Declined(Exception):
             "message": self.message,
         }
         if self.reason:
-            told["reason"] = self.reason
+            status["reason"] = self.reason
         if self.details:
-            told["details"] = self.details
-        return {**told, "code": self.code}
+            status["details"] = self.details
+        return {**status, "code": self.code}
 
 
 def success(code: int, details: Object | None = None) -> Object:
     """The `Status` of what went well."""
-    told: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details:
-        told["details"] = details
-    return told | ({"code": code} if code != 200 else {})
+        status["details"] = details
+    return status | ({"code": code} if code != 200 else {})
 
 
 def details_of(resource: Resource, name: str = "", **more: Any) -> Object:
     """Which object a status is about."""
-    told = {"name": name, "group": resource.group, "kind": resource.plural}
-    return {key: value for key, value in (told | more).items() if value}
+    details = {"name": name, "group": resource.group, "kind": resource.plural}
+    return {key: value for key, value in (details | more).items() if value}
 
 
 def bad_request(message: str) -> Declined:
@@ -135,13 +135,13 @@ def bad_scale(name: str, says: str) -> Declined:
 
 def _invalid(kind: str, group: str, name: str, causes: Iterable[tuple[str, str]]) -> Declined:
     rows = [{"reason": _why(says), "message": says, "field": field} for field, says in causes]
-    told = ", ".join(f"{row['field']}: {row['message']}" for row in rows)
+    problems = ", ".join(f"{row['field']}: {row['message']}" for row in rows)
     title = f"{kind}.{group}" if group else kind
     details = {"name": name, "group": group, "kind": kind, "causes": rows}
     return Declined(
         422,
         "Invalid",
-        f'{title} "{name}" is invalid: {told}',
+        f'{title} "{name}" is invalid: {problems}',
         details={key: value for key, value in details.items() if value},
     )
 
@@ -151,7 +151,7 @@ def _why(says: str) -> str:
     return f"FieldValue{reasons.get(says.partition(' ')[0], 'Invalid')}"
 
 
-def unexpected(message: str) -> Declined:
+def internal_error(message: str) -> Declined:
     """What the real server has no better answer for."""
     return Declined(500, "", message)
 
@@ -161,8 +161,8 @@ def unknown_path() -> Declined:
     return Declined(404, "NotFound", "the server could not find the requested resource")
 
 
-def expired(message: str, token: str = "") -> Declined:
-    """A version that is no longer to be had."""
+def expired_version(message: str, token: str = "") -> Declined:
+    """A version that was compacted."""
     return Declined(410, "Expired", message, token=token)
 
 
@@ -196,6 +196,6 @@ def unsupported_media(accepted: Iterable[str]) -> Declined:
     )
 
 
-def unauthorized() -> Declined:
+def missing_credentials() -> Declined:
     """Credentials are missing or wrong."""
     return Declined(401, "Unauthorized", "Unauthorized")

@@ -15,23 +15,23 @@ from resettle.testing.controllers.builders import (
     replica_set,
     stateful_set,
 )
-from resettle.testing.controllers.kubelet import CRASHES_EVERY, SILENT, TAKES, Pace
-from resettle.testing.controllers.loop import Life, Restless
-from resettle.testing.controllers.observed import Sight, seen
+from resettle.testing.controllers.kubelet import CRASHES_EVERY, SILENT, TAKES, Durations
+from resettle.testing.controllers.loop import ControllerLoop, NeverSettles
+from resettle.testing.controllers.observed import ObservedCluster, observe
 
 __all__ = [
     "CRASHES_EVERY",
     "SILENT",
     "TAKES",
-    "Life",
-    "Pace",
-    "Restless",
-    "Sight",
+    "ControllerLoop",
+    "Durations",
+    "NeverSettles",
+    "ObservedCluster",
     "daemon_set",
     "deployment",
     "disruption_budget",
     "job",
+    "observe",
     "replica_set",
-    "seen",
     "stateful_set",
 ]

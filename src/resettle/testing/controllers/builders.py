@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from resettle.testing.builders import Object, merged, pod
+from resettle.testing.builders import Object, merge_objects, pod
 
 
 def template(name: str, wanted: Mapping[str, Any]) -> Object:
-    """A pod template of these wishes."""
+    """A pod template with these arguments of `pod`."""
     labels = {"app": name, **(wanted.get("labels") or {})}
     sample = pod(name, owner=None, **{"priority": None, **wanted, "labels": labels})
     annotations = sample["metadata"]["annotations"]
@@ -28,7 +28,7 @@ def _workload(
         "apiVersion": group,
         "kind": kind,
         "metadata": {"name": name, "namespace": namespace},
-        "spec": merged(
+        "spec": merge_objects(
             {"selector": {"matchLabels": {"app": name}}, "template": template(name, wanted)}, spec
         ),
     }
@@ -65,7 +65,7 @@ def stateful_set(
         "replicas": replicas,
         "serviceName": name,
         "podManagementPolicy": "Parallel" if parallel else "OrderedReady",
-        "volumeClaimTemplates": [{"metadata": {"name": it}, "spec": asked} for it in claims],
+        "volumeClaimTemplates": [{"metadata": {"name": claim}, "spec": asked} for claim in claims],
     }
     return _workload("apps/v1", "StatefulSet", name, namespace, spec, wanted)
 

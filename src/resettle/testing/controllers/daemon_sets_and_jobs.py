@@ -1,8 +1,8 @@
-"""DaemonSets: one pod for each node that it may run on, pinned there by the node's name.
+"""DaemonSets and Jobs.
 
-A taint that only keeps new pods away (`NoSchedule`) lets those that are there stay.
-
-Jobs: so many pods to the end, so many at a time.
+A DaemonSet has one pod for each node that it may run on, pinned there by the node's name. A taint
+that only keeps new pods away (`NoSchedule`) lets running pods stay. A Job runs `parallelism` pods
+at a time until `completions` have succeeded.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from collections.abc import Iterator
 
 from resettle.model.constraints import NO_EXECUTE
 from resettle.testing.builders import Object
-from resettle.testing.controllers.observed import Sight
+from resettle.testing.controllers.observed import ObservedCluster
 from resettle.testing.controllers.scheduler import Models
 from resettle.testing.controllers.writes import (
     Later,
     Put,
     Write,
-    active,
-    farewell,
+    delete_object,
+    format_time,
     free_name,
-    leaving,
-    newborn,
+    is_active,
+    is_ready,
+    is_terminating,
+    new_pod,
     phase,
-    ready,
     status_of,
-    told_as,
 )
 
 _ENDURED = (
@@ -47,33 +47,33 @@ class DaemonSets:
     def __init__(self, models: Models) -> None:
         self._models = models
 
-    def __call__(self, seen: Sight) -> Iterator[Write | Later]:
-        """Pods for nodes that lack one, farewells to those that do not belong where they are."""
-        for owner in seen.all("DaemonSet"):
-            starting, staying = self._suitable(owner, seen)
+    def __call__(self, observed: ObservedCluster) -> Iterator[Write | Later]:
+        """Pods for nodes that lack one, and the deletion of those that do not belong where they are."""
+        for owner in observed.all("DaemonSet"):
+            starting, staying = self._suitable(owner, observed)
             held: dict[str, list[Object]] = {}
-            for pod in seen.owned_by(owner):
+            for pod in observed.owned_by(owner):
                 held.setdefault(node_of(pod), []).append(pod)
             for node, pods in held.items():
-                yield from _superfluous(pods, node in staying, seen)
-            taken = {pod["metadata"]["name"] for pod in seen.owned_by(owner)}
+                yield from _superfluous(pods, node in staying, observed)
+            taken = {pod["metadata"]["name"] for pod in observed.owned_by(owner)}
             for node in starting:
                 # One that is leaving keeps its node until it is gone.
                 if node not in held:
-                    name = free_name(owner, taken, seen)
+                    name = free_name(owner, taken, observed)
                     taken.add(name)
-                    yield Put(newborn(owner, name, seen, spec=_pinned(owner, node)))
-            yield from status_of(owner, _daemon_set_status(owner, starting, seen))
+                    yield Put(new_pod(owner, name, observed, spec=_pin_to_node(owner, node)))
+            yield from status_of(owner, _daemon_set_status(owner, starting, observed))
 
-    def _suitable(self, owner: Object, seen: Sight) -> tuple[list[str], set[str]]:
+    def _suitable(self, owner: Object, observed: ObservedCluster) -> tuple[list[str], set[str]]:
         """Names of the nodes where a pod may start, and of those where one may stay."""
         spec = {"tolerations": tolerations(owner)}
-        pod = newborn(owner, "sample", seen, spec=spec)
+        pod = new_pod(owner, "sample", observed, spec=spec)
         demand = self._models.of(pod).spec.demand
-        fleet = self._models.fleet(seen)
-        liked = fleet.welcoming(demand, "")
+        fleet = self._models.fleet(observed)
+        liked = fleet.matching_node_affinity(demand, "")
         staying = liked
-        for taint, nodes in fleet.keeping_away(demand.tolerations):
+        for taint, nodes in fleet.untolerated_taints(demand.tolerations):
             if taint.effect == NO_EXECUTE:
                 staying &= ~nodes
         starting = liked & fleet.tolerated_by(demand.tolerations)
@@ -92,36 +92,38 @@ def tolerations(owner: Object) -> list[Object]:
 
 def node_of(pod: Object) -> str:
     """The node that a pod of a DaemonSet is for, bound or not."""
-    wish = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    for term in (wish.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ():
+    node_affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    for term in (node_affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ():
         for field in term.get("matchFields") or ():
             return str(field["values"][0])
     return str(pod["spec"].get("nodeName", ""))
 
 
-def _pinned(owner: Object, node: str) -> Object:
+def _pin_to_node(owner: Object, node: str) -> Object:
     """Affinity to one node, beside whatever else the template asks for."""
     pin = [{"key": "metadata.name", "operator": "In", "values": [node]}]
-    wish = (owner["spec"]["template"]["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (wish.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
+    node_affinity = (owner["spec"]["template"]["spec"].get("affinity") or {}).get(
+        "nodeAffinity"
+    ) or {}
+    terms = (node_affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
     pinned = [{**term, "matchFields": pin} for term in terms]
     affinity = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": pinned}}}
     return {"affinity": affinity, "tolerations": tolerations(owner)}
 
 
-def _superfluous(pods: list[Object], wanted: bool, seen: Sight) -> Iterator[Write]:
-    """Farewells to pods that have failed, to all where none belongs, else to all but the first."""
+def _superfluous(pods: list[Object], wanted: bool, observed: ObservedCluster) -> Iterator[Write]:
+    """Delete pods that have failed, to all where none belongs, else to all but the first."""
     kept = False
     for pod in pods:
-        stays = wanted and active(pod) and not kept
+        stays = wanted and is_active(pod) and not kept
         kept = kept or stays
-        if not stays and not leaving(pod):
-            yield from farewell(pod, seen.now)
+        if not stays and not is_terminating(pod):
+            yield from delete_object(pod, observed.now)
 
 
-def _daemon_set_status(owner: Object, nodes: list[str], seen: Sight) -> Object:
-    pods = [pod for pod in seen.owned_by(owner) if active(pod)]
-    serving = sum(map(ready, pods))
+def _daemon_set_status(owner: Object, nodes: list[str], observed: ObservedCluster) -> Object:
+    pods = [pod for pod in observed.owned_by(owner) if is_active(pod)]
+    serving = sum(map(is_ready, pods))
     return {
         "desiredNumberScheduled": len(nodes),
         "currentNumberScheduled": sum(phase(pod) == "Running" for pod in pods),
@@ -132,23 +134,23 @@ def _daemon_set_status(owner: Object, nodes: list[str], seen: Sight) -> Object:
     }
 
 
-def jobs(seen: Sight) -> Iterator[Write | Later]:
-    """The pods that are missing, farewells to those that are too many, and what is done."""
-    for owner in seen.all("Job"):
-        pods = seen.owned_by(owner)
+def jobs(observed: ObservedCluster) -> Iterator[Write | Later]:
+    """The pods that are missing, and the deletion of those that are too many, and what is done."""
+    for owner in observed.all("Job"):
+        pods = observed.owned_by(owner)
         done = _done(owner, pods)
-        running = [pod for pod in pods if active(pod)]
+        running = [pod for pod in pods if is_active(pod)]
         wanted = _at_once(owner, done)
         taken = {pod["metadata"]["name"] for pod in pods}
         for _ in range(wanted - len(running)):
-            name = free_name(owner, taken, seen)
+            name = free_name(owner, taken, observed)
             taken.add(name)
             labels = {"job-name": owner["metadata"]["name"]}
             spec = {"restartPolicy": _restarts(owner)}
-            yield Put(newborn(owner, name, seen, labels=labels, spec=spec))
+            yield Put(new_pod(owner, name, observed, labels=labels, spec=spec))
         for pod in running[max(wanted, 0) :]:
-            yield from farewell(pod, seen.now)
-        yield from status_of(owner, _job_status(owner, done, min(len(running), wanted), seen))
+            yield from delete_object(pod, observed.now)
+        yield from status_of(owner, _job_status(owner, done, min(len(running), wanted), observed))
 
 
 def _done(owner: Object, pods: list[Object]) -> int:
@@ -171,9 +173,9 @@ def _restarts(owner: Object) -> str:
     return str(owner["spec"]["template"]["spec"].get("restartPolicy", "Never"))
 
 
-def _job_status(owner: Object, done: int, running: int, seen: Sight) -> Object:
+def _job_status(owner: Object, done: int, running: int, observed: ObservedCluster) -> Object:
     before = owner.get("status") or {}
-    now = told_as(seen.now)
+    now = format_time(observed.now)
     status: Object = {
         "active": running,
         "succeeded": done,

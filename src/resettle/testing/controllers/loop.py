@@ -1,17 +1,11 @@
-"""Life in a pocket cluster: controllers that act on a store until nothing is left to do.
+"""Runs the controllers on a store until nothing is left to do.
 
-    life = Life(pocket.store, clock)
-    life.settle()                          # everybody has had their say
-    life.pass_time(timedelta(minutes=5))   # and again, whenever something is due
+    controllers = ControllerLoop(server.store, clock)
+    controllers.settle()                          # every controller acts until nothing changes
+    controllers.pass_time(timedelta(minutes=5))   # and again, whenever something is due
 
-Each round everybody looks at what is there by then. It is over when a round has nothing to write.
-
-What a controller sees: all objects of the kinds that matter, at one instant.
-
-A sight is read, never written. What it takes to find pods by owner or node is worked out once, for
-whoever asks first.
-
-A store as controllers look at it: kept up to date by what changes, never listed anew.
+In each round every controller sees the objects as they are by then. A round with no writes is the
+last one.
 """
 
 from __future__ import annotations
@@ -19,38 +13,40 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from resettle.errors import ResettleError
-from resettle.testing.api_server.clock import HandClock
+from resettle.testing.api_server.clock import ManualClock
 from resettle.testing.api_server.storage.store import Store
 from resettle.testing.controllers.daemon_sets_and_jobs import DaemonSets, jobs
 from resettle.testing.controllers.disruption_budgets import budgets
-from resettle.testing.controllers.kubelet import Kubelets, Pace
-from resettle.testing.controllers.nodes_and_volumes import garbage, taints, volumes
-from resettle.testing.controllers.observed import Mirror, key_of
+from resettle.testing.controllers.kubelet import Durations, Kubelets
+from resettle.testing.controllers.nodes_and_volumes import collect_garbage, taints, volumes
+from resettle.testing.controllers.observed import ClusterCache, key_of
 from resettle.testing.controllers.replicas import deployments, replica_sets, stateful_sets
 from resettle.testing.controllers.scheduler import Models, Scheduler
 from resettle.testing.controllers.writes import Controller, Later, Put, Write
 
 ROUNDS = 1000
-"""So many times everybody may have their say at one instant."""
+"""How many times all controllers may run at one instant."""
 
 
-class Restless(ResettleError):
-    """Controllers that never come to rest undo each other's work; one of them is wrong."""
+class NeverSettles(ResettleError):
+    """The controllers undo each other's work without end; one of them is wrong."""
 
 
-class Life:
-    """The controllers of one store; time passes only when it is told to.
+class ControllerLoop:
+    """The controllers of one store; time passes only in `pass_time`.
 
-    Use it from one thread. Requests that reach the server meanwhile are seen at the next call.
+    Use it from one thread. Requests that reach the server meanwhile are handled at the next call.
     """
 
-    def __init__(self, store: Store, clock: HandClock, pace: Pace | None = None) -> None:
+    def __init__(
+        self, store: Store, clock: ManualClock, durations: Durations | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
-        self._mirror = Mirror(store)
+        self._cache = ClusterCache(store)
         models = Models()
         self.controllers: dict[str, Controller] = {
-            "garbage collector": garbage,
+            "garbage collector": collect_garbage,
             "taints": taints,
             "deployments": deployments,
             "replica sets": replica_sets,
@@ -59,41 +55,41 @@ class Life:
             "jobs": jobs,
             "volumes": volumes,
             "scheduler": Scheduler(models),
-            "kubelets": Kubelets(pace or Pace()),
+            "kubelets": Kubelets(durations or Durations()),
             "budgets": budgets,
         }
-        """Who acts, in order; a test may add one of its own."""
+        """The controllers in order; a test may add its own."""
 
     def settle(self) -> datetime | None:
-        """Lets everybody act until nothing changes; when something is due next, if anything is."""
-        told: dict[str, list[Write]] = {}
+        """Run all controllers until nothing changes; return when something is due next, or None."""
+        written: dict[str, list[Write]] = {}
         for _ in range(ROUNDS):
             due: list[datetime] = []
-            told = {name: self._turn(act, due) for name, act in self.controllers.items()}
-            if not any(told.values()):
+            written = {name: self._run(act, due) for name, act in self.controllers.items()}
+            if not any(written.values()):
                 return min(due, default=None)
-        restless = next((name, writes) for name, writes in told.items() if writes)
-        raise Restless(
-            f"the pocket cluster does not come to rest: after {ROUNDS} rounds the {restless[0]} "
-            f"would still write {_named(restless[1][0])}; see which other controller undoes it"
+        unsettled = next((name, writes) for name, writes in written.items() if writes)
+        raise NeverSettles(
+            f"the test cluster does not settle: after {ROUNDS} rounds the {unsettled[0]} "
+            f"would still write {_describe(unsettled[1][0])}; see which other controller undoes it"
         )
 
     def pass_time(self, by: timedelta) -> None:
-        """Winds the clock, and lets everybody act at each moment when something is due."""
+        """Advance the clock, and run all controllers at each moment when something is due."""
         end = self._clock() + by
         while (due := self.settle()) is not None and due <= end:
-            self._clock.wind(due - self._clock())
-        self._clock.wind(end - self._clock())
+            self._clock.advance(due - self._clock())
+        self._clock.advance(end - self._clock())
         self.settle()
 
     def close(self) -> None:
         """Ends it; the store stays as it is."""
-        self._mirror.close()
+        self._cache.close()
 
-    def _turn(self, act: Controller, due: list[datetime]) -> list[Write]:
-        """What one controller has written; what it wants to come back to is noted."""
+    def _run(self, act: Controller, due: list[datetime]) -> list[Write]:
+        """Run one controller, do its writes and return them; add the times it waits for to `due`."""
         writes: list[Write] = []
-        for asked in act(self._mirror.sight(self._clock())):
+        for asked in act(self._cache.observe(self._clock())):
             if isinstance(asked, Later):
                 due.append(asked.at)
             else:
@@ -103,7 +99,7 @@ class Life:
         return writes
 
 
-def _named(write: Write) -> str:
+def _describe(write: Write) -> str:
     if isinstance(write, Put):
         return f"{write.object['kind']} {key_of(write.object)}"
     return f"{write.kind} {write.key.removeprefix('/')}"

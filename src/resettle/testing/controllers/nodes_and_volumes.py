@@ -1,11 +1,8 @@
-"""Taints that pods have to leave for (`NoExecute`), at once or when their patience is over.
+"""NoExecute taints, the garbage collector, and volumes.
 
-Patience (`tolerationSeconds`) counts from the taint's `timeAdded`; a taint that does not say when
-it came has been there for longer than anyone is patient.
-
-Garbage: what is left when its owners are gone, or the node it ran on.
-
-Volumes: every claim gets one of its own, reachable from every node.
+`tolerationSeconds` counts from the taint's `timeAdded`; a taint without that time was added before
+any toleration could end. Objects are deleted when their owners or their node are gone. Every claim
+gets a volume of its own, reachable from every node.
 """
 
 from __future__ import annotations
@@ -14,35 +11,35 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from resettle.testing.builders import Object
-from resettle.testing.controllers.observed import Sight, key_of
+from resettle.testing.controllers.observed import ObservedCluster, key_of
 from resettle.testing.controllers.writes import (
-    Gone,
+    Delete,
     Later,
     Put,
     Write,
-    active,
     change,
-    farewell,
-    leaving,
-    read_as,
+    delete_object,
+    is_active,
+    is_terminating,
+    parse_time,
 )
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def taints(seen: Sight) -> Iterator[Write | Later]:
-    """Farewells to pods that a taint of their node does not suffer any longer."""
+def taints(observed: ObservedCluster) -> Iterator[Write | Later]:
+    """Delete pods that do not tolerate a taint of their node, or no longer."""
     strict = {
         node["metadata"]["name"]: hard
-        for node in seen.all("Node")
-        if (hard := [it for it in _taints(node) if it["effect"] == "NoExecute"])
+        for node in observed.all("Node")
+        if (hard := [taint for taint in _taints(node) if taint["effect"] == "NoExecute"])
     }
-    for pod in seen.pods if strict else ():
+    for pod in observed.pods if strict else ():
         hard = strict.get(pod["spec"].get("nodeName", ""), [])
-        ends = [end for taint in hard if (end := end_of_stay(pod, taint)) is not None]
-        if ends and active(pod):
-            if min(ends) <= seen.now:
-                yield from farewell(pod, seen.now)
+        ends = [end for taint in hard if (end := eviction_time(pod, taint)) is not None]
+        if ends and is_active(pod):
+            if min(ends) <= observed.now:
+                yield from delete_object(pod, observed.now)
             else:
                 yield Later(min(ends))
 
@@ -51,16 +48,22 @@ def _taints(node: Object) -> list[Object]:
     return list((node.get("spec") or {}).get("taints") or ())
 
 
-def end_of_stay(pod: Object, taint: Object) -> datetime | None:
+def eviction_time(pod: Object, taint: Object) -> datetime | None:
     """When the pod has to leave for this taint; None if it need not."""
-    came = read_as(taint["timeAdded"]) if taint.get("timeAdded") else _LONG_AGO
-    consenting = [it for it in pod["spec"].get("tolerations") or () if tolerates(it, taint)]
-    if not consenting:
-        return came
-    patience = [
-        it["tolerationSeconds"] for it in consenting if it.get("tolerationSeconds") is not None
+    came = parse_time(taint["timeAdded"]) if taint.get("timeAdded") else _LONG_AGO
+    matching = [
+        toleration
+        for toleration in pod["spec"].get("tolerations") or ()
+        if tolerates(toleration, taint)
     ]
-    return came + timedelta(seconds=max(min(patience), 0)) if patience else None
+    if not matching:
+        return came
+    seconds = [
+        toleration["tolerationSeconds"]
+        for toleration in matching
+        if toleration.get("tolerationSeconds") is not None
+    ]
+    return came + timedelta(seconds=max(min(seconds), 0)) if seconds else None
 
 
 def tolerates(toleration: Object, taint: Object) -> bool:
@@ -79,35 +82,36 @@ _OWNERS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Jo
 }
 
 
-def garbage(seen: Sight) -> Iterator[Write | Later]:
-    """Farewells to what nobody owns any more, and the end of pods whose node is gone."""
-    for replica_set in seen.all("ReplicaSet"):
-        if _orphaned(replica_set, seen):
-            yield from farewell(replica_set, seen.now)
-    nodes = {node["metadata"]["name"] for node in seen.all("Node")}
-    for pod in seen.pods:
+def collect_garbage(observed: ObservedCluster) -> Iterator[Write | Later]:
+    """Delete objects whose owners are gone, and pods whose node is gone."""
+    for replica_set in observed.all("ReplicaSet"):
+        if _is_orphan(replica_set, observed):
+            yield from delete_object(replica_set, observed.now)
+    nodes = {node["metadata"]["name"] for node in observed.all("Node")}
+    for pod in observed.pods:
         node = pod["spec"].get("nodeName", "")
         if node and node not in nodes:
-            yield Gone("Pod", key_of(pod))
-        elif _orphaned(pod, seen) and not leaving(pod):
-            yield from farewell(pod, seen.now)
+            yield Delete("Pod", key_of(pod))
+        elif _is_orphan(pod, observed) and not is_terminating(pod):
+            yield from delete_object(pod, observed.now)
 
 
-def _orphaned(obj: Object, seen: Sight) -> bool:
+def _is_orphan(obj: Object, observed: ObservedCluster) -> bool:
     """Whether the object had owners of kinds that are known here, and all of them are gone."""
     references = obj["metadata"].get("ownerReferences") or ()
     return bool(references) and all(
-        it["kind"] in _OWNERS and it["uid"] not in seen.uids for it in references
+        reference["kind"] in _OWNERS and reference["uid"] not in observed.uids
+        for reference in references
     )
 
 
-def volumes(seen: Sight) -> Iterator[Write | Later]:
+def volumes(observed: ObservedCluster) -> Iterator[Write | Later]:
     """A volume for each claim that has none, and the claim bound to it."""
-    for claim in seen.all("PersistentVolumeClaim"):
+    for claim in observed.all("PersistentVolumeClaim"):
         if (claim.get("spec") or {}).get("volumeName"):
             continue
         name = f"pvc-{claim['metadata']['uid']}"
-        if seen.get("PersistentVolume", name) is None:
+        if observed.get("PersistentVolume", name) is None:
             yield Put(_volume(name, claim))
         yield change(claim, {"spec": {"volumeName": name}, "status": {"phase": "Bound"}})
 

@@ -7,22 +7,22 @@ from datetime import datetime
 from functools import cached_property
 
 from resettle.model import kinds
-from resettle.testing.api_server.storage.store import Change, Store
+from resettle.testing.api_server.storage.store import ObjectChange, Store
 from resettle.testing.builders import NOW, Object
 
 KINDS = (
     *kinds.KINDS,
     *("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"),
 )
-"""What lives in a pocket cluster."""
+"""Kinds that the controllers read."""
 
 Labels = tuple[tuple[str, str], ...]
 
 
-class Sight:
+class ObservedCluster:
     """The objects by kind and by `namespace/name`, and the time.
 
-    `serial` differs from one sight to the next in which anything has changed; names of new pods are
+    `serial` differs between two observations if anything has changed; names of new pods are
     drawn by it.
     """
 
@@ -49,13 +49,13 @@ class Sight:
 
     @cached_property
     def _owned(self) -> dict[str, dict[str, list[Object]]]:
-        found: dict[str, dict[str, list[Object]]] = {}
+        owned: dict[str, dict[str, list[Object]]] = {}
         for kind in ("Pod", "ReplicaSet"):
-            by_owner = found.setdefault(kind, {})
+            by_owner = owned.setdefault(kind, {})
             for obj in self.pods if kind == "Pod" else self.all(kind):
                 if owner := controller_of(obj):
                     by_owner.setdefault(owner["uid"], []).append(obj)
-        return found
+        return owned
 
     def owned_by(self, owner: Object, kind: str = "Pod") -> list[Object]:
         """What this object controls, in order."""
@@ -67,12 +67,12 @@ class Sight:
 
     @cached_property
     def _alike(self) -> dict[str, dict[Labels, list[Object]]]:
-        found: dict[str, dict[Labels, list[Object]]] = {}
+        alike: dict[str, dict[Labels, list[Object]]] = {}
         for pod in self.pods:
             meta = pod["metadata"]
             labels = tuple(sorted((meta.get("labels") or {}).items()))
-            found.setdefault(meta["namespace"], {}).setdefault(labels, []).append(pod)
-        return found
+            alike.setdefault(meta["namespace"], {}).setdefault(labels, []).append(pod)
+        return alike
 
     @cached_property
     def uids(self) -> frozenset[str]:
@@ -83,40 +83,40 @@ class Sight:
 
 
 def controller_of(obj: Object) -> Object | None:
-    """The owner reference of whoever controls the object."""
+    """The owner reference of the controller of the object."""
     references = obj["metadata"].get("ownerReferences") or ()
-    return next((it for it in references if it.get("controller")), None)
+    return next((reference for reference in references if reference.get("controller")), None)
 
 
 def key_of(obj: Object) -> str:
-    """Where a sight keeps an object."""
+    """`namespace/name` of an object."""
     meta = obj["metadata"]
     return f"{meta.get('namespace', '')}/{meta['name']}"
 
 
-def seen(objects: Iterable[Object], now: datetime = NOW, serial: int = 0) -> Sight:
-    """A sight of these objects; what has no uid gets one."""
+def observe(objects: Iterable[Object], now: datetime = NOW, serial: int = 0) -> ObservedCluster:
+    """These objects as controllers see them; an object without a uid gets one."""
     held: dict[str, dict[str, Object]] = {}
     for obj in objects:
         meta = {"uid": f"uid-{obj['kind']}-{obj['metadata']['name']}", **obj["metadata"]}
         held.setdefault(obj["kind"], {})[key_of(obj)] = {**obj, "metadata": meta}
-    return Sight(held, now, serial)
+    return ObservedCluster(held, now, serial)
 
 
-class Mirror:
+class ClusterCache:
     """The objects of a store, by kind and name."""
 
     def __init__(self, store: Store) -> None:
         self._held: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS}
         self._serial = 0
-        self._sight: Sight | None = None
-        self._ends = [store.subscribe(kind, self._noted(kind)) for kind in KINDS]
+        self._last: ObservedCluster | None = None
+        self._ends = [store.subscribe(kind, self._handler_for(kind)) for kind in KINDS]
         for kind in KINDS:
             for obj in store.list(kind):
                 self._held[kind][key_of(obj)] = obj
 
-    def _noted(self, kind: str) -> Callable[[Change], None]:
-        def note(change: Change) -> None:
+    def _handler_for(self, kind: str) -> Callable[[ObjectChange], None]:
+        def note(change: ObjectChange) -> None:
             self._serial += 1
             if change.new is not None:
                 self._held[kind][key_of(change.new)] = change.new
@@ -125,15 +125,15 @@ class Mirror:
 
         return note
 
-    def sight(self, now: datetime) -> Sight:
-        """All of it at this time; the same sight while nothing changes."""
-        last = self._sight
+    def observe(self, now: datetime) -> ObservedCluster:
+        """The objects at this time; the same value as long as nothing changes."""
+        last = self._last
         if last is None or (last.now, last.serial) != (now, self._serial):
             held = {kind: dict(objects) for kind, objects in self._held.items()}
-            last = self._sight = Sight(held, now, self._serial)
+            last = self._last = ObservedCluster(held, now, self._serial)
         return last
 
     def close(self) -> None:
-        """Looks no more."""
+        """End the subscriptions."""
         for end in self._ends:
             end()

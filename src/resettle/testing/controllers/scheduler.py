@@ -1,9 +1,7 @@
-"""The scheduler: nodes for pods that have none, by the code that the planner forecasts with.
+"""The scheduler: binds pending pods, with the code that the planner projects with.
 
-All pods that wait are placed on one outlook, one after the other, so each sees where those before
-it went. The more important go first, then those that have waited longest.
-
-Objects of a sight as the planner knows them; one that has not changed is decoded once.
+All pending pods are placed on one projection, one after the other, so each sees where those before
+it went: higher priority first, then the oldest. Objects that have not changed are decoded once.
 """
 
 from __future__ import annotations
@@ -15,13 +13,20 @@ import msgspec
 
 from resettle.model.decoding.decoder import Decoder
 from resettle.model.kinds import KINDS
-from resettle.model.node_index import Fleet
+from resettle.model.node_index import NodeIndex
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
-from resettle.placement.projection import Outlook
+from resettle.placement.projection import Projection
 from resettle.testing.builders import Object
-from resettle.testing.controllers.observed import Sight, key_of
-from resettle.testing.controllers.writes import Later, Write, active, change, status_of, told_as
+from resettle.testing.controllers.observed import ObservedCluster, key_of
+from resettle.testing.controllers.writes import (
+    Later,
+    Write,
+    change,
+    format_time,
+    is_active,
+    status_of,
+)
 
 
 class Models:
@@ -38,10 +43,10 @@ class Models:
         kind = obj["kind"]
         return self._convert[kind](self._wire[kind].decode(msgspec.json.encode(obj)))
 
-    def all(self, kind: str, seen: Sight) -> list[Any]:
+    def all(self, kind: str, observed: ObservedCluster) -> list[Any]:
         """All objects of a kind, in order."""
         before, now = self._known[kind], {}
-        for obj in seen.all(kind):
+        for obj in observed.all(kind):
             uid, version = obj["metadata"]["uid"], obj["metadata"].get("resourceVersion", "")
             known = before.get(uid)
             fresh = known is None or not version or known[0] != version
@@ -49,14 +54,16 @@ class Models:
         self._known[kind] = now
         return [model for _, model in now.values()]
 
-    def fleet(self, seen: Sight) -> Fleet:
+    def fleet(self, observed: ObservedCluster) -> NodeIndex:
         """The nodes."""
-        return Fleet(self.all("Node", seen))
+        return NodeIndex(self.all("Node", observed))
 
-    def snapshot(self, seen: Sight) -> Snapshot:
+    def snapshot(self, observed: ObservedCluster) -> Snapshot:
         """The cluster as a planner would be given it."""
-        objects: dict[str, Any] = {kind.field: self.all(name, seen) for name, kind in KINDS.items()}
-        return Snapshot.of(taken_at=seen.now, **objects)
+        objects: dict[str, Any] = {
+            kind.field: self.all(name, observed) for name, kind in KINDS.items()
+        }
+        return Snapshot.of(taken_at=observed.now, **objects)
 
 
 NAME = "default-scheduler"
@@ -68,29 +75,33 @@ class Scheduler:
     def __init__(self, models: Models) -> None:
         self._models = models
 
-    def __call__(self, seen: Sight) -> Iterator[Write | Later]:
+    def __call__(self, observed: ObservedCluster) -> Iterator[Write | Later]:
         """Bindings, and for pods that no node takes a condition that says why."""
-        waiting = sorted((pod for pod in seen.pods if _waits(pod)), key=_turn)
+        waiting = sorted((pod for pod in observed.pods if _waits(pod)), key=_turn)
         if not waiting:
             return
-        snapshot = self._models.snapshot(seen)
-        outlook = Outlook(snapshot)
+        snapshot = self._models.snapshot(observed)
+        outlook = Projection(snapshot)
         for pod in waiting:
             model = snapshot.pod(*key_of(pod).split("/", 1))
             assert model is not None
-            takers = outlook.takers(model)
+            takers = outlook.feasible_nodes(model)
             if takers:
-                node = outlook.likeliest(model, takers)
+                node = outlook.highest_scored_node(model, takers)
                 outlook.move(model, node)
-                yield change(pod, {"spec": {"nodeName": node}, "status": _bound(pod, seen)})
+                yield change(
+                    pod, {"spec": {"nodeName": node}, "status": _scheduled_status(pod, observed)}
+                )
             else:
-                says = _nowhere(outlook, model, len(snapshot.fleet.nodes))
-                yield from status_of(pod, {"conditions": _refused(pod, says, seen)})
+                says = _unschedulable_message(outlook, model, len(snapshot.node_index.nodes))
+                yield from status_of(
+                    pod, {"conditions": _unschedulable_conditions(pod, says, observed)}
+                )
 
 
 def _waits(pod: Object) -> bool:
     spec = pod["spec"]
-    return not spec.get("nodeName") and active(pod) and spec.get("schedulerName", NAME) == NAME
+    return not spec.get("nodeName") and is_active(pod) and spec.get("schedulerName", NAME) == NAME
 
 
 def _turn(pod: Object) -> tuple[int, str, str]:
@@ -98,30 +109,43 @@ def _turn(pod: Object) -> tuple[int, str, str]:
     return -(pod["spec"].get("priority") or 0), meta.get("creationTimestamp", ""), key_of(pod)
 
 
-def _bound(pod: Object, seen: Sight) -> Object:
-    told = {"type": "PodScheduled", "status": "True", "lastTransitionTime": told_as(seen.now)}
-    return {"conditions": [*_others(pod), told]}
+def _scheduled_status(pod: Object, observed: ObservedCluster) -> Object:
+    scheduled = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastTransitionTime": format_time(observed.now),
+    }
+    return {"conditions": [*_others(pod), scheduled]}
 
 
 def _others(pod: Object) -> list[Object]:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return [it for it in conditions if it["type"] != "PodScheduled"]
+    return [condition for condition in conditions if condition["type"] != "PodScheduled"]
 
 
-def _refused(pod: Object, says: str, seen: Sight) -> list[Object]:
+def _unschedulable_conditions(pod: Object, says: str, observed: ObservedCluster) -> list[Object]:
     """The conditions of a pod that waits; the time is that of when it began to."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     since = next(
-        (it["lastTransitionTime"] for it in conditions if it["type"] == "PodScheduled"),
-        told_as(seen.now),
+        (
+            condition["lastTransitionTime"]
+            for condition in conditions
+            if condition["type"] == "PodScheduled"
+        ),
+        format_time(observed.now),
     )
-    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": says}
-    return [*_others(pod), {**told, "lastTransitionTime": since}]
+    waiting = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": says,
+    }
+    return [*_others(pod), {**waiting, "lastTransitionTime": since}]
 
 
-def _nowhere(outlook: Outlook, pod: Pod, nodes: int) -> str:
+def _unschedulable_message(outlook: Projection, pod: Pod, nodes: int) -> str:
     """Such as `0/3 nodes are available: 2 cpu, 1 cordoned.`, the scheduler's own way to say it."""
     everyone = (1 << nodes) - 1
     grounds = outlook.ruled_out(pod, everyone)
-    told = ", ".join(f"{it.nodes.bit_count()} {it.says}" for it in grounds)
-    return f"0/{nodes} nodes are available: {told or 'there is none'}."
+    counts = ", ".join(f"{ground.nodes.bit_count()} {ground.says}" for ground in grounds)
+    return f"0/{nodes} nodes are available: {counts or 'there is none'}."

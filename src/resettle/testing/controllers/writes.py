@@ -1,11 +1,8 @@
-"""What a controller asks for: something new, something changed, something gone, or more time.
+"""What a controller returns: writes (`Put`, `Merge`, `Delete`), or when to call it again (`Later`).
 
-A controller is a function from a sight to these. It asks only for the difference between what is
-and what should be, so that a second look at the same cluster asks for nothing.
-
-Times as the API writes them, and lengths of time as people do.
-
-New pods: whose they are, what they are called, and what they start out as.
+A controller is a function from the observed objects to these. It asks only for the difference
+between the actual and the desired state, so that a second call on the same cluster returns
+nothing. Builders of new pods and helpers for times are here too.
 """
 
 from __future__ import annotations
@@ -21,23 +18,23 @@ from msgspec import Struct
 from resettle.errors import InputError
 from resettle.policy.args import parse_duration
 from resettle.testing.api_server.storage.store import Store
-from resettle.testing.builders import Object, merged
-from resettle.testing.controllers.observed import Sight
+from resettle.testing.builders import Object, merge_objects
+from resettle.testing.controllers.observed import ObservedCluster
 
 
-def told_as(instant: datetime, seconds: float = 0) -> str:
+def format_time(instant: datetime, seconds: float = 0) -> str:
     """An instant, or so many seconds after it, as the API writes it."""
     later = instant.astimezone(UTC) + timedelta(seconds=seconds)
     return later.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def read_as(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """The instant that the API wrote."""
     return datetime.fromisoformat(text)
 
 
-def span(annotations: dict[str, str] | None, name: str) -> timedelta | None:
-    """The length of time an annotation tells, if it is there."""
+def annotated_duration(annotations: dict[str, str] | None, name: str) -> timedelta | None:
+    """The duration in an annotation, if it is there."""
     text = (annotations or {}).get(name)
     if text is None:
         return None
@@ -70,7 +67,7 @@ class Merge(Struct, frozen=True):
         store.merge(self.kind, name, self.patch, namespace)
 
 
-class Gone(Struct, frozen=True):
+class Delete(Struct, frozen=True):
     """The end of an object."""
 
     kind: str
@@ -88,8 +85,8 @@ class Later(Struct, frozen=True):
     at: datetime
 
 
-Write = Put | Merge | Gone
-Controller = Callable[[Sight], Iterator[Write | Later]]
+Write = Put | Merge | Delete
+Controller = Callable[[ObservedCluster], Iterator[Write | Later]]
 
 
 def change(obj: Object, patch: Object) -> Merge:
@@ -106,52 +103,52 @@ def status_of(obj: Object, status: Object) -> Iterator[Merge]:
         yield change(obj, {"status": differs})
 
 
-def farewell(obj: Object, now: datetime) -> Iterator[Write]:
+def delete_object(obj: Object, now: datetime) -> Iterator[Write]:
     """The deletion of an object: pods on a node have their grace, anything else goes at once."""
     meta, spec = obj["metadata"], obj.get("spec") or {}
     finished = (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     grace = int(spec.get("terminationGracePeriodSeconds", 30))
     if obj["kind"] != "Pod" or not spec.get("nodeName") or finished or not grace:
-        yield Gone(obj["kind"], f"{meta.get('namespace', '')}/{meta['name']}")
+        yield Delete(obj["kind"], f"{meta.get('namespace', '')}/{meta['name']}")
     elif not meta.get("deletionTimestamp"):
-        leave = {"deletionTimestamp": told_as(now, grace), "deletionGracePeriodSeconds": grace}
+        leave = {"deletionTimestamp": format_time(now, grace), "deletionGracePeriodSeconds": grace}
         yield change(obj, {"metadata": leave})
 
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def owned(owner: Object) -> list[Object]:
+def controller_reference(owner: Object) -> list[Object]:
     """The reference by which an object knows its controller."""
     meta = owner["metadata"]
     reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta["name"]}
     return [{**reference, "uid": meta["uid"], "controller": True, "blockOwnerDeletion": True}]
 
 
-def letters(count: int, *told: object) -> str:
-    """So many letters that differ for all that differs in anything told."""
-    digest = hashlib.sha256("/".join(map(str, told)).encode()).digest()
+def letters(count: int, *parts: object) -> str:
+    """So many letters that differ if any of the parts differs."""
+    digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:count])
 
 
-def hashed(template: Any) -> str:
-    """The hash by which pods of this template are told from those of another."""
+def template_hash(template: Any) -> str:
+    """The hash of a pod template, a label of its pods."""
     return letters(9, msgspec.json.encode(template, order="sorted").decode())
 
 
-def free_name(owner: Object, taken: Collection[str], seen: Sight) -> str:
-    """A name after the owner's that nobody has, and that nobody had."""
+def free_name(owner: Object, taken: Collection[str], observed: ObservedCluster) -> str:
+    """A name after the owner's that is not taken and was not used before."""
     name, uid = owner["metadata"]["name"], owner["metadata"]["uid"]
     attempt = 0
-    while (free := f"{name}-{letters(5, uid, seen.serial, attempt)}") in taken:
+    while (free := f"{name}-{letters(5, uid, observed.serial, attempt)}") in taken:
         attempt += 1
     return free
 
 
-def newborn(
+def new_pod(
     owner: Object,
     name: str,
-    seen: Sight,
+    observed: ObservedCluster,
     *,
     labels: Object | None = None,
     spec: Object | None = None,
@@ -159,10 +156,10 @@ def newborn(
     """A pod of the owner's template, waiting for a node."""
     template, meta = owner["spec"]["template"], owner["metadata"]
     pattern = template.get("metadata") or {}
-    made_of: Object = merged(template["spec"], spec or {})
+    made_of: Object = merge_objects(template["spec"], spec or {})
     made_of.setdefault("schedulerName", "default-scheduler")
     made_of.setdefault("terminationGracePeriodSeconds", 30)
-    made_of.setdefault("priority", _priority(made_of, seen))
+    made_of.setdefault("priority", _priority(made_of, observed))
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -172,45 +169,49 @@ def newborn(
             "generateName": f"{meta['name']}-",
             "labels": {**(pattern.get("labels") or {}), **(labels or {})},
             "annotations": dict(pattern.get("annotations") or {}),
-            "ownerReferences": owned(owner),
-            "creationTimestamp": told_as(seen.now),
+            "ownerReferences": controller_reference(owner),
+            "creationTimestamp": format_time(observed.now),
         },
         "spec": made_of,
         "status": {"phase": "Pending", "qosClass": _quality(made_of)},
     }
 
 
-def _priority(spec: Object, seen: Sight) -> int:
-    classes = seen.all("PriorityClass")
+def _priority(spec: Object, observed: ObservedCluster) -> int:
+    classes = observed.all("PriorityClass")
     wanted = spec.get("priorityClassName")
-    for it in classes:
-        if it["metadata"]["name"] == wanted or (not wanted and it.get("globalDefault")):
-            return int(it["value"])
+    for priority_class in classes:
+        if priority_class["metadata"]["name"] == wanted or (
+            not wanted and priority_class.get("globalDefault")
+        ):
+            return int(priority_class["value"])
     system = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
     return system.get(wanted or "", 0)
 
 
 def _quality(spec: Object) -> str:
     """The quality-of-service class."""
-    given = [it.get("resources") or {} for it in spec.get("containers") or ()]
-    if not any(it.get("requests") or it.get("limits") for it in given):
+    given = [container.get("resources") or {} for container in spec.get("containers") or ()]
+    if not any(resources.get("requests") or resources.get("limits") for resources in given):
         return "BestEffort"
     sure = all(
-        limit and (it.get("requests") or {}).get(what, limit) == limit
-        for it in given
+        limit and (resources.get("requests") or {}).get(what, limit) == limit
+        for resources in given
         for what in ("cpu", "memory")
-        for limit in [(it.get("limits") or {}).get(what)]
+        for limit in [(resources.get("limits") or {}).get(what)]
     )
     return "Guaranteed" if sure else "Burstable"
 
 
-def ready(pod: Object) -> bool:
+def is_ready(pod: Object) -> bool:
     """Whether a pod serves."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(it["type"] == "Ready" and it["status"] == "True" for it in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
-def leaving(pod: Object) -> bool:
+def is_terminating(pod: Object) -> bool:
     """Whether a pod is on its way out."""
     return bool(pod["metadata"].get("deletionTimestamp"))
 
@@ -220,6 +221,6 @@ def phase(pod: Object) -> str:
     return str((pod.get("status") or {}).get("phase", "Pending"))
 
 
-def active(pod: Object) -> bool:
+def is_active(pod: Object) -> bool:
     """Whether a controller counts on the pod: it has not finished and is not leaving."""
-    return not leaving(pod) and phase(pod) not in ("Succeeded", "Failed")
+    return not is_terminating(pod) and phase(pod) not in ("Succeeded", "Failed")

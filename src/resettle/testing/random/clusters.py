@@ -1,15 +1,10 @@
-"""A cluster thrown by dice.
+"""A random cluster, drawn from a seed.
 
-Every object has dice of its own, so that one can be left out, or turn out plainer, and the others
-stay as they are: that is what makes a counterexample small.
-
-How a node, a pod and a budget may turn out: choices for the arguments of their builders.
-
-Names, labels and amounts come from small sets, so that things meet: pods share nodes, owners,
-budgets and topologies, nodes overflow, and limits bite. What stands several times in a column is
-that much more likely.
-
-A world that can be printed in the language of builders, and pasted into a test of its own.
+Every object has a random number generator of its own, so that one can be left out, or turn out
+plainer, and the others stay as they are: that is what makes a counterexample small. Names, labels
+and amounts come from small sets, so that pods share nodes, owners, budgets and topologies, nodes
+overflow, and limits apply. A value that is listed several times in a column is that much more
+likely. The `repr` of a cluster is the call of builders that makes it, to paste into a test.
 """
 
 from __future__ import annotations
@@ -21,7 +16,7 @@ from textwrap import indent
 from typing import Any, NamedTuple
 
 from resettle.testing import builders
-from resettle.testing.builders import HOSTNAME, NodeBuilder, Object, merged, spread
+from resettle.testing.builders import HOSTNAME, NodeBuilder, Object, merge_objects, spread
 from resettle.testing.worlds import World, cluster
 
 Table = Mapping[str, Sequence[Any]]
@@ -101,10 +96,10 @@ ODDITIES: Sequence[Mapping[str, Any]] = (
     *({"annotations": {mark: ""}} for mark in (_EVICT, _PREFER_NO_EVICTION, _MIRROR)),
     *({"owner": owner} for owner in (["ReplicaSet/web", "ReplicaSet/db"], "DaemonSet/agent", None)),
     *({"priority": priority} for priority in (1000, 2_000_000_000)),
-    *({"tolerations": [it]} for it in _TOLERATIONS),
+    *({"tolerations": [toleration]} for toleration in _TOLERATIONS),
     {"tolerations": _TOLERATIONS},
     *({"node_selector": {"pool": pool}} for pool in ("blue", "none")),
-    *({"affinity": wish} for wish in (_REQUIRED, _PREFERRED, _UNREADABLE)),
+    *({"affinity": affinity} for affinity in (_REQUIRED, _PREFERRED, _UNREADABLE)),
     *({"away_from": {"app": app}} for app in _APPS),
     {"requests": {"vendor.example/gpu": "1"}},
     {"labels": {}},
@@ -143,30 +138,30 @@ class Call(NamedTuple):
     name: str
     given: Mapping[str, Any]
 
-    def made(self) -> Any:
+    def build(self) -> Any:
         """What the builder makes of it."""
         return getattr(builders, self.builder)(self.name, **self.given)
 
     def __str__(self) -> str:
         known = signature(getattr(builders, self.builder)).parameters
-        told = [
+        arguments = [
             f", {key}={value!r}"
             for key, value in self.given.items()
             if not (key in known and _says_nothing(value, known[key].default))
         ]
-        return f"{self.builder}({self.name!r}{''.join(told)})"
+        return f"{self.builder}({self.name!r}{''.join(arguments)})"
 
 
-class Sketch(World):
+class PrintableWorld(World):
     """Nodes with the pods they hold, and what stands beside them; its `repr` is the call for it."""
 
     def __init__(self, held: Iterable[tuple[Call, Iterable[Call]]], beside: Iterable[Call]) -> None:
         self._held = [(node, list(pods)) for node, pods in held]
         self._beside = list(beside)
         parts: list[NodeBuilder | Object] = [
-            node.made().holding(*(pod.made() for pod in pods)) for node, pods in self._held
+            node.build().holding(*(pod.build() for pod in pods)) for node, pods in self._held
         ]
-        super().__init__(cluster(*parts, *(it.made() for it in self._beside)).objects)
+        super().__init__(cluster(*parts, *(call.build() for call in self._beside)).objects)
 
     def __repr__(self) -> str:
         nodes = [f"{node}.holding({_lines(pods)})" if pods else node for node, pods in self._held]
@@ -174,7 +169,7 @@ class Sketch(World):
 
 
 def _says_nothing(value: Any, default: Any) -> bool:
-    """Whether the builder would do the same without being told."""
+    """Whether the builder would do the same without the argument."""
     return bool(value == default) or (not value and default in (None, ()))
 
 
@@ -195,7 +190,7 @@ _SURROUNDINGS = (
 
 
 def cluster_of(
-    dice: Random,
+    rng: Random,
     *,
     nodes: int,
     pods: Collection[int],
@@ -204,28 +199,28 @@ def cluster_of(
     plain: Collection[str] = (),
     node_traits: Table | None = None,
     pod_traits: Table | None = None,
-) -> Sketch:
+) -> PrintableWorld:
     """A cluster with so many nodes and budgets, and the pods with these numbers.
 
     Pods are of so many makes, as those of a workload are. Columns that are `plain` are left to the
     builders; traits are choices for further arguments, of which plain ones get the first.
     """
-    seed = dice.getrandbits(64)
+    seed = rng.getrandbits(64)
 
     def own(kind: str, number: int) -> Random:
         return Random(f"{seed} {kind} {number}")
 
     held: dict[str, tuple[Call, list[Call]]] = {}
     for i in range(nodes):
-        throws = own("node", i)
-        given = _with_traits(throws, _rolled(throws, NODES, plain), node_traits, plain)
+        own_rng = own("node", i)
+        given = _with_traits(own_rng, _draw(own_rng, NODES, plain), node_traits, plain)
         held[f"n{i}"] = (Call("node", f"n{i}", given), [])
     looks = [_make(own("make", i), plain, pod_traits) for i in range(makes)]
     beside: list[Call] = []
     for i in pods:
-        throws = own("pod", i)
-        given = {**throws.choice(looks), **_rolled(throws, PODS, plain)}
-        home = _home(throws, list(held), plain)
+        own_rng = own("pod", i)
+        given = {**own_rng.choice(looks), **_draw(own_rng, PODS, plain)}
+        home = _draw_node(own_rng, list(held), plain)
         if home in held:
             held[home][1].append(Call("pod", f"p{i}", given))
         else:
@@ -233,35 +228,35 @@ def cluster_of(
                 Call("pod", f"p{i}", {**given, "spec": {"nodeName": home}} if home else given)
             )
     allowances = (
-        Call("budget", f"b{i}", _rolled(own("budget", i), BUDGETS, ())) for i in range(budgets)
+        Call("budget", f"b{i}", _draw(own("budget", i), BUDGETS, ())) for i in range(budgets)
     )
-    return Sketch(held.values(), [*beside, *allowances, *_SURROUNDINGS])
+    return PrintableWorld(held.values(), [*beside, *allowances, *_SURROUNDINGS])
 
 
-def _home(dice: Random, names: list[str], plain: Collection[str]) -> str:
+def _draw_node(rng: Random, names: list[str], plain: Collection[str]) -> str:
     """A node, the first one more often than others; one that is not there; or none yet."""
-    home = dice.choice([*names * 3, *names[:1] * 5, "gone", ""])
+    home = rng.choice([*names * 3, *names[:1] * 5, "gone", ""])
     return names[0] if names and HOME in plain else home
 
 
-def _make(dice: Random, plain: Collection[str], traits: Table | None) -> dict[str, Any]:
+def _make(rng: Random, plain: Collection[str], traits: Table | None) -> dict[str, Any]:
     """What the pods of one workload have in common."""
-    given = _rolled(dice, MAKES, plain)
-    oddity = dice.choice(ODDITIES)
-    return _with_traits(dice, given if ODDITY in plain else {**given, **oddity}, traits, plain)
+    given = _draw(rng, MAKES, plain)
+    oddity = rng.choice(ODDITIES)
+    return _with_traits(rng, given if ODDITY in plain else {**given, **oddity}, traits, plain)
 
 
-def _rolled(dice: Random, table: Table, plain: Collection[str]) -> dict[str, Any]:
+def _draw(rng: Random, table: Table, plain: Collection[str]) -> dict[str, Any]:
     """One choice from each column that is not plain."""
-    thrown = {key: dice.choice(choices) for key, choices in table.items()}
-    return {key: value for key, value in thrown.items() if key not in plain}
+    drawn = {key: rng.choice(choices) for key, choices in table.items()}
+    return {key: value for key, value in drawn.items() if key not in plain}
 
 
 def _with_traits(
-    dice: Random, given: Mapping[str, Any], traits: Table | None, plain: Collection[str]
+    rng: Random, given: Mapping[str, Any], traits: Table | None, plain: Collection[str]
 ) -> dict[str, Any]:
     """The arguments with one choice of each trait laid over them."""
     for key, choices in (traits or {}).items():
-        thrown = dice.choice(choices)
-        given = merged(given, {key: choices[0] if key in plain else thrown})
+        drawn = rng.choice(choices)
+        given = merge_objects(given, {key: choices[0] if key in plain else drawn})
     return dict(given)

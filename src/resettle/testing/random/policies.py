@@ -1,6 +1,6 @@
-"""A policy thrown by dice: what an operator might write, and nothing that has a problem.
+"""A random policy without problems, as an operator might write it.
 
-A policy with parts left out, so that a counterexample names only what it takes to fail.
+`leave_out_parts` removes parts of it, so that a counterexample has only what it takes to fail.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from resettle.policy.args import SORTER_POINTS, ExtensionPoint
 IMPROVED = "resettle/v1"
 Choices = Sequence[Mapping[str, Any]]
 Own = Mapping[Plugin, Choices]
-"""Plugins of somebody's own, each with the arguments it may get."""
+"""Plugins of the caller, each with the arguments it may get."""
 
 _SELECTING: Choices = (
     *({}, {}, {}),
@@ -77,7 +77,7 @@ _LIMITS: Choices = (
 )
 
 # Safe defaults let little happen in a small cluster, so most policies of our own write them away.
-_UNGUARDED: Choices = (
+_WITHOUT_SAFE_DEFAULTS: Choices = (
     {},
     {"minReplicas": 0, "minPodAge": "0s"},
     {"minReplicas": 0, "minPodAge": "0s", "nodeFit": False},
@@ -89,57 +89,57 @@ _SHARES: Choices = (
 )
 
 
-def policy_of(dice: Random, *, profiles: int, api_version: str, own: Own) -> dict[str, Any]:
+def policy_of(rng: Random, *, profiles: int, api_version: str, own: Own) -> dict[str, Any]:
     """A whole policy document; each plugin of one's own is in every profile."""
     improved = api_version == IMPROVED
     return {
         "apiVersion": api_version,
         "kind": "DeschedulerPolicy",
-        **_some(dice, _LIMITS),
-        **(dice.choice(_SHARES) if improved else {}),
-        "profiles": [_profile(dice, f"p{i}", own, improved=improved) for i in range(profiles)],
+        **_some(rng, _LIMITS),
+        **(rng.choice(_SHARES) if improved else {}),
+        "profiles": [_profile(rng, f"p{i}", own, improved=improved) for i in range(profiles)],
     }
 
 
-def _profile(dice: Random, name: str, own: Own, *, improved: bool) -> dict[str, Any]:
+def _profile(rng: Random, name: str, own: Own, *, improved: bool) -> dict[str, Any]:
     """A profile of several strategies, with sorters where these work."""
     enabled: dict[str, list[str]] = {
-        "deschedule": dice.sample(sorted(DESCHEDULE), dice.choice([0, 1, 2, 3])),
-        "balance": dice.sample(sorted(BALANCE), dice.choice([0, 1, 2, 3])),
+        "deschedule": rng.sample(sorted(DESCHEDULE), rng.choice([0, 1, 2, 3])),
+        "balance": rng.sample(sorted(BALANCE), rng.choice([0, 1, 2, 3])),
     }
-    guards = dice.choice(_UNGUARDED) if improved else {}
-    config = [_configured("DefaultEvictor", {**guards, **_some(dice, _EVICTORS)})]
+    guards = rng.choice(_WITHOUT_SAFE_DEFAULTS) if improved else {}
+    config = [_plugin_config("DefaultEvictor", {**guards, **_some(rng, _EVICTORS)})]
     for strategy in (*enabled["deschedule"], *enabled["balance"]):
-        args = dice.choice({**DESCHEDULE, **BALANCE}[strategy])
-        more = {} if strategy in _UNSELECTING else dice.choice(_SELECTING)
-        config.append(_configured(strategy, {**args, **more}))
+        args = rng.choice({**DESCHEDULE, **BALANCE}[strategy])
+        more = {} if strategy in _UNSELECTING else rng.choice(_SELECTING)
+        config.append(_plugin_config(strategy, {**args, **more}))
     if improved:
-        enabled |= {
-            point.value: dice.sample(SORTERS, dice.randint(0, 2)) for point in SORTER_POINTS
-        }
+        enabled |= {point.value: rng.sample(SORTERS, rng.randint(0, 2)) for point in SORTER_POINTS}
     for plugin, choices in own.items():
-        config.append(_configured(plugin.name, dice.choice(choices)))
+        config.append(_plugin_config(plugin.name, rng.choice(choices)))
         for point in _points(plugin, improved=improved):
             names = enabled.setdefault(point, [])
-            names.insert(dice.randint(0, len(names)), plugin.name)
+            names.insert(rng.randint(0, len(names)), plugin.name)
     plugins = {point: {"enabled": names} for point, names in enabled.items()}
     return {"name": name, "pluginConfig": config, "plugins": plugins}
 
 
 def _points(plugin: Plugin, *, improved: bool) -> Iterator[str]:
-    """Where the plugin has something to say; sorters are heard in `resettle/v1` only."""
+    """Where the plugin is enabled; sorters work in `resettle/v1` only."""
     for point in ExtensionPoint:
         if point in plugin.points and (improved or point not in SORTER_POINTS):
             yield point.value
 
 
-def _configured(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
+def _plugin_config(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "args": dict(args)}
 
 
-def _some(dice: Random, parts: Choices) -> dict[str, Any]:
+def _some(rng: Random, parts: Choices) -> dict[str, Any]:
     """Up to two of the parts, laid over one another."""
-    return {key: it[key] for it in dice.sample(parts, dice.choice([0, 0, 1, 1, 2])) for key in it}
+    return {
+        key: part[key] for part in rng.sample(parts, rng.choice([0, 0, 1, 1, 2])) for key in part
+    }
 
 
 _ALWAYS = ("apiVersion", "kind", "profiles")
@@ -147,7 +147,7 @@ _OPTIONAL_ARGS = ("namespaces", "labelSelector")
 _EVICTOR = "DefaultEvictor"
 
 
-def thinned(
+def leave_out_parts(
     document: Mapping[str, Any], own: Collection[str], stays: Callable[[], bool]
 ) -> dict[str, Any]:
     """The policy without what does not stay; plugins of one's own always do.
@@ -156,10 +156,15 @@ def thinned(
     what is left has no problems either.
     """
     kept = {key: value for key, value in document.items() if key in _ALWAYS or stays()}
-    return {**kept, "profiles": [_thinned_profile(it, own, stays) for it in document["profiles"]]}
+    return {
+        **kept,
+        "profiles": [
+            _leave_out_of_profile(profile, own, stays) for profile in document["profiles"]
+        ],
+    }
 
 
-def _thinned_profile(
+def _leave_out_of_profile(
     profile: Mapping[str, Any], own: Collection[str], stays: Callable[[], bool]
 ) -> dict[str, Any]:
     enabled = {
@@ -170,9 +175,9 @@ def _thinned_profile(
     return {
         **profile,
         "pluginConfig": [
-            {**it, "args": _args(it, own, stays)}
-            for it in profile["pluginConfig"]
-            if it["name"] in named
+            {**config, "args": _args(config, own, stays)}
+            for config in profile["pluginConfig"]
+            if config["name"] in named
         ],
         "plugins": {point: {"enabled": names} for point, names in enabled.items()},
     }
@@ -184,4 +189,4 @@ def _args(
     if config["name"] in own:
         return dict(config["args"])
     optional = config["args"] if config["name"] == _EVICTOR else _OPTIONAL_ARGS
-    return {key: it for key, it in config["args"].items() if key not in optional or stays()}
+    return {key: value for key, value in config["args"].items() if key not in optional or stays()}

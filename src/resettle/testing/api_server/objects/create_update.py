@@ -1,9 +1,7 @@
-"""Creating objects, with the checks of the real server that a client can trip over.
+"""Creating and updating objects, with the checks of a real API server that a client can meet.
 
-Changing objects: whole, or their status alone.
-
-The status subresource leaves what is wanted as it is, and the other way round. An update that
-changes nothing gets no new version.
+An update of the status subresource leaves the rest as it is, and the other way round. An update
+that changes nothing gets no new resource version.
 """
 
 from __future__ import annotations
@@ -11,23 +9,23 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from resettle.testing.api_server.objects.custom_kinds import registered, sound
-from resettle.testing.api_server.objects.defaults import completed, filled, suffix_for
-from resettle.testing.api_server.objects.delete import finished
+from resettle.testing.api_server.objects.custom_kinds import check_definition, register_kinds
+from resettle.testing.api_server.objects.defaults import add_metadata, apply_defaults, suffix_for
+from resettle.testing.api_server.objects.delete import is_deletable
 from resettle.testing.api_server.objects.kinds import Resource
-from resettle.testing.api_server.objects.schemas import shaped
+from resettle.testing.api_server.objects.schemas import check_shape
 from resettle.testing.api_server.status import (
     already_exists,
     bad_request,
     conflict,
     forbidden,
+    internal_error,
     invalid,
     not_found,
     stale,
-    unexpected,
 )
-from resettle.testing.api_server.storage.revisions import Entry, Ledger
-from resettle.testing.api_server.storage.store import stored
+from resettle.testing.api_server.storage.revisions import Storage, StoredObject
+from resettle.testing.api_server.storage.store import without_kind
 from resettle.testing.builders import Object
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -35,35 +33,35 @@ _SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critic
 
 
 def create(
-    ledger: Ledger, resource: Resource, namespace: str, sent: Object, *, dry: bool = False
-) -> Entry:
+    storage: Storage, resource: Resource, namespace: str, sent: Object, *, dry: bool = False
+) -> StoredObject:
     """The new object."""
-    obj = addressed(resource, namespace, "", sent)
+    obj = check_address(resource, namespace, "", sent)
     meta = obj["metadata"]
     if meta.get("resourceVersion"):
-        raise unexpected("resourceVersion should not be set on objects to be created")
+        raise internal_error("resourceVersion should not be set on objects to be created")
     if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = _free_name(ledger, resource, namespace, meta["generateName"])
+        meta["name"] = _free_name(storage, resource, namespace, meta["generateName"])
     _check_name(resource, meta.get("name", ""))
     if resource.namespaced:
-        _check_namespace(ledger, resource, namespace, meta["name"])
-    if ledger.find(resource, namespace, meta["name"]) is not None:
+        _check_namespace(storage, resource, namespace, meta["name"])
+    if storage.find(resource, namespace, meta["name"]) is not None:
         raise already_exists(resource, meta["name"])
     for given in ("uid", "creationTimestamp", "deletionTimestamp", "generation", "selfLink"):
         meta.pop(given, None)
-    sound(resource, obj)
-    obj = completed(ledger, resource, filled(resource, obj))
+    check_definition(resource, obj)
+    obj = add_metadata(storage, resource, apply_defaults(resource, obj))
     if resource.kind == "PodDisruptionBudget":
         del obj["status"]["observedGeneration"]
     if resource.kind == "Pod":
-        obj = _admitted(ledger, resource, obj)
-    entry = ledger.write(resource, obj, dry=dry)
+        obj = _with_priority(storage, resource, obj)
+    entry = storage.write(resource, obj, dry=dry)
     if not dry:
-        registered(ledger, resource, entry)
+        register_kinds(storage, resource, entry)
     return entry
 
 
-def addressed(resource: Resource, namespace: str, name: str, sent: Object) -> Object:
+def check_address(resource: Resource, namespace: str, name: str, sent: Object) -> Object:
     """The object as it is kept, if it is of the kind and place it was sent to."""
     if not isinstance(sent.get("metadata") or {}, dict):
         raise bad_request("the body is not an object of the API")
@@ -77,9 +75,9 @@ def addressed(resource: Resource, namespace: str, name: str, sent: Object) -> Ob
             f"the API version in the data ({sent['apiVersion']}) does not match the expected API "
             f"version ({resource.api_version})"
         )
-    obj = stored(resource, sent)
+    obj = without_kind(resource, sent)
     meta = obj["metadata"] = dict(obj.get("metadata") or {})
-    shaped(resource, obj)
+    check_shape(resource, obj)
     if not resource.custom:
         for part in ("labels", "annotations", "ownerReferences", "finalizers"):
             if not meta.get(part, True):
@@ -99,9 +97,9 @@ def addressed(resource: Resource, namespace: str, name: str, sent: Object) -> Ob
     return obj
 
 
-def _free_name(ledger: Ledger, resource: Resource, namespace: str, prefix: str) -> str:
-    number = ledger.version
-    while ledger.find(resource, namespace, name := prefix + suffix_for(number)) is not None:
+def _free_name(storage: Storage, resource: Resource, namespace: str, prefix: str) -> str:
+    number = storage.version
+    while storage.find(resource, namespace, name := prefix + suffix_for(number)) is not None:
         number += 1
     return name
 
@@ -115,30 +113,32 @@ def _check_name(resource: Resource, name: str) -> None:
         raise invalid(resource, name, [("metadata.name", says)])
 
 
-def _check_namespace(ledger: Ledger, resource: Resource, namespace: str, name: str) -> None:
-    spaces = ledger.catalogue.named("Namespace")
-    found = ledger.find(spaces, "", namespace)
-    if found is None:
+def _check_namespace(storage: Storage, resource: Resource, namespace: str, name: str) -> None:
+    spaces = storage.catalogue.of_kind("Namespace")
+    namespace_entry = storage.find(spaces, "", namespace)
+    if namespace_entry is None:
         raise not_found(spaces, namespace)
-    if found.meta.get("deletionTimestamp"):
+    if namespace_entry.meta.get("deletionTimestamp"):
         why = (
             f"unable to create new content in namespace {namespace} because it is being terminated"
         )
         raise forbidden(resource, name, why)
 
 
-def _admitted(ledger: Ledger, resource: Resource, pod: Object) -> Object:
+def _with_priority(storage: Storage, resource: Resource, pod: Object) -> Object:
     """The pod with the priority its class stands for."""
     spec, name = dict(pod["spec"]), pod["metadata"]["name"]
     if not spec.get("containers"):
         raise invalid(resource, name, [("spec.containers", "Required value")])
-    classes = ledger.catalogue.named("PriorityClass")
+    classes = storage.catalogue.of_kind("PriorityClass")
     wanted = spec.get("priorityClassName", "")
-    known = ledger.entries(classes)
+    known = storage.entries(classes)
     if not wanted:
-        general = [it for it in known if it.object.get("globalDefault")]
+        general = [entry for entry in known if entry.object.get("globalDefault")]
         wanted = general[0].meta["name"] if general else ""
-    values = _SYSTEM_PRIORITIES | {it.meta["name"]: it.object.get("value", 0) for it in known}
+    values = _SYSTEM_PRIORITIES | {
+        entry.meta["name"]: entry.object.get("value", 0) for entry in known
+    }
     if wanted and wanted not in values:
         raise forbidden(resource, name, f"no PriorityClass with name {wanted} was found")
     priority = values.get(wanted, 0)
@@ -162,20 +162,26 @@ _NEEDS_VERSION = frozenset({"PodDisruptionBudget", "Lease", "CustomResourceDefin
 _LOOSE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds")
 
 
-def existing(ledger: Ledger, resource: Resource, namespace: str, name: str) -> Entry:
+def get_existing(storage: Storage, resource: Resource, namespace: str, name: str) -> StoredObject:
     """The entry, or a refusal if there is none."""
-    found = ledger.find(resource, namespace, name)
-    if found is None:
+    entry = storage.find(resource, namespace, name)
+    if entry is None:
         raise not_found(resource, name)
-    return found
+    return entry
 
 
 def update(
-    ledger: Ledger, resource: Resource, old: Entry, sent: Object, part: str, *, dry: bool = False
-) -> Entry:
+    storage: Storage,
+    resource: Resource,
+    old: StoredObject,
+    sent: Object,
+    part: str,
+    *,
+    dry: bool = False,
+) -> StoredObject:
     """The entry with what was sent in place of what was there."""
     name = old.meta["name"]
-    obj = addressed(resource, old.meta.get("namespace", ""), name, sent)
+    obj = check_address(resource, old.meta.get("namespace", ""), name, sent)
     version = obj["metadata"].get("resourceVersion", "")
     if not version and (resource.custom or resource.kind in _NEEDS_VERSION):
         says = "Invalid value: 0: must be specified for an update"
@@ -190,12 +196,12 @@ def update(
             f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
             f"{old.meta['uid']}",
         )
-    return rewritten(ledger, resource, old, _mixed(resource, old, obj, part), dry=dry)
+    return replace_object(storage, resource, old, _combine_parts(resource, old, obj, part), dry=dry)
 
 
-def rewritten(
-    ledger: Ledger, resource: Resource, old: Entry, obj: Object, *, dry: bool = False
-) -> Entry:
+def replace_object(
+    storage: Storage, resource: Resource, old: StoredObject, obj: Object, *, dry: bool = False
+) -> StoredObject:
     """The entry with this object in its place, unless nothing differs."""
     meta = {k: v for k, v in obj["metadata"].items() if k not in _FIXED}
     meta |= {key: old.meta[key] for key in _FIXED if key in old.meta}
@@ -205,18 +211,20 @@ def rewritten(
         return old
     if resource.kind == "Pod":
         _check_pod(resource, old.object, obj)
-    sound(resource, obj)
-    if resource.generation and _wanted(resource, obj) != _wanted(resource, old.object):
+    check_definition(resource, obj)
+    if resource.generation and _desired_state(resource, obj) != _desired_state(
+        resource, old.object
+    ):
         meta["generation"] = meta.get("generation", 0) + 1
-    if finished(obj):
-        return ledger.remove(resource, ledger.write(resource, obj, dry=dry), dry=dry)
-    entry = ledger.write(resource, obj, dry=dry)
+    if is_deletable(obj):
+        return storage.remove(resource, storage.write(resource, obj, dry=dry), dry=dry)
+    entry = storage.write(resource, obj, dry=dry)
     if not dry:
-        registered(ledger, resource, entry)
+        register_kinds(storage, resource, entry)
     return entry
 
 
-def _mixed(resource: Resource, old: Entry, sent: Object, part: str) -> Object:
+def _combine_parts(resource: Resource, old: StoredObject, sent: Object, part: str) -> Object:
     """What was sent, for its part of the object, and what was there for the rest."""
     if part == "status":
         metadata = old.meta if resource.custom else sent["metadata"]
@@ -231,7 +239,7 @@ def _with_status(obj: Object, status: Any) -> Object:
     return rest if status is None else {**rest, "status": status}
 
 
-def _wanted(resource: Resource, obj: Object) -> Object:
+def _desired_state(resource: Resource, obj: Object) -> Object:
     """The part of an object whose changes its generation counts."""
     if resource.custom:
         aside = ("metadata", "status") if resource.has_status else ("metadata",)
@@ -241,7 +249,7 @@ def _wanted(resource: Resource, obj: Object) -> Object:
 
 
 def _check_pod(resource: Resource, old: Object, new: Object) -> None:
-    if _settled(old) != _settled(new):
+    if _immutable_spec(old) != _immutable_spec(new):
         says = (
             "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
             "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` "
@@ -250,10 +258,12 @@ def _check_pod(resource: Resource, old: Object, new: Object) -> None:
         raise invalid(resource, new["metadata"]["name"], [("spec", says)])
 
 
-def _settled(pod: Object) -> Object:
+def _immutable_spec(pod: Object) -> Object:
     """The part of a pod's spec that cannot be changed once it is there."""
     spec = {k: v for k, v in (pod.get("spec") or {}).items() if k not in _LOOSE}
     for group in ("containers", "initContainers"):
         if spec.get(group):
-            spec[group] = [{k: v for k, v in it.items() if k != "image"} for it in spec[group]]
+            spec[group] = [
+                {k: v for k, v in container.items() if k != "image"} for container in spec[group]
+            ]
     return spec

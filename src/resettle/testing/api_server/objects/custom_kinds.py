@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from resettle.testing.api_server.objects.kinds import Resource, defined_by
 from resettle.testing.api_server.status import invalid
-from resettle.testing.api_server.storage.revisions import Entry, Ledger
+from resettle.testing.api_server.storage.revisions import Storage, StoredObject
 from resettle.testing.builders import Object
 
 
-def sound(resource: Resource, obj: Object) -> None:
+def check_definition(resource: Resource, obj: Object) -> None:
     """Refuses a definition from which no resource can be made."""
     if resource.kind != "CustomResourceDefinition":
         return
@@ -19,24 +19,24 @@ def sound(resource: Resource, obj: Object) -> None:
         raise invalid(resource, obj["metadata"].get("name", ""), [("spec", says)]) from None
 
 
-def registered(ledger: Ledger, resource: Resource, entry: Entry) -> None:
+def register_kinds(storage: Storage, resource: Resource, entry: StoredObject) -> None:
     """Serves what a definition defines; other objects define nothing."""
     if resource.kind != "CustomResourceDefinition":
         return
     spec = entry.object["spec"]
-    ledger.catalogue.drop(spec["group"], spec["names"]["plural"])
-    ledger.catalogue.add(defined_by(entry.object))
+    storage.catalogue.drop(spec["group"], spec["names"]["plural"])
+    storage.catalogue.add(defined_by(entry.object))
 
 
-def withdrawn(ledger: Ledger, resource: Resource, entry: Entry) -> None:
+def withdraw_kinds(storage: Storage, resource: Resource, entry: StoredObject) -> None:
     """Ends what a definition defined, its objects too."""
     if resource.kind != "CustomResourceDefinition":
         return
     spec = entry.object["spec"]
-    for it in defined_by(entry.object):
-        for each in ledger.entries(it):
-            ledger.remove(it, each)
-    ledger.catalogue.drop(spec["group"], spec["names"]["plural"])
+    for kind in defined_by(entry.object):
+        for each in storage.entries(kind):
+            storage.remove(kind, each)
+    storage.catalogue.drop(spec["group"], spec["names"]["plural"])
 
 
 def definition(

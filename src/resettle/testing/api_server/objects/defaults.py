@@ -1,7 +1,7 @@
 """What the server adds to a new object: the parts of the real one's defaults that matter here.
 
-`filled` is for objects that come over the wire. `completed` is for objects that a test puts in
-place as they are: it adds only what every object has.
+`apply_defaults` is for objects that come over the wire. `add_metadata` is for objects that a test
+puts in place as they are: it adds only what every object has.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from resettle.testing.api_server.objects.kinds import Resource
-from resettle.testing.api_server.storage.revisions import Ledger
+from resettle.testing.api_server.storage.revisions import Storage
 from resettle.testing.builders import Object
 
 _GRACE_SECONDS = 30
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def uid_for(*told: object) -> str:
-    """A uid that differs for all that differs in anything told."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(map(str, told))))
+def uid_for(*parts: object) -> str:
+    """A uid that differs if any of the parts differs."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(map(str, parts))))
 
 
 def suffix_for(number: int) -> str:
@@ -33,14 +33,14 @@ def suffix_for(number: int) -> str:
     return letters
 
 
-def completed(ledger: Ledger, resource: Resource, obj: Object) -> Object:
+def add_metadata(storage: Storage, resource: Resource, obj: Object) -> Object:
     """The object with the metadata that every stored object has."""
     meta = dict(obj.get("metadata") or {})
     if resource.namespaced:
         meta.setdefault("namespace", "default")
-    named = (resource.title, meta.get("namespace", ""), meta["name"], ledger.version)
+    named = (resource.title, meta.get("namespace", ""), meta["name"], storage.version)
     meta.setdefault("uid", uid_for(*named))
-    meta.setdefault("creationTimestamp", ledger.now())
+    meta.setdefault("creationTimestamp", storage.now())
     if resource.generation:
         meta.setdefault("generation", 1)
     if resource.kind == "Pod" and meta.get("deletionTimestamp"):
@@ -57,7 +57,7 @@ def completed(ledger: Ledger, resource: Resource, obj: Object) -> Object:
     return result
 
 
-def filled(resource: Resource, obj: Object) -> Object:
+def apply_defaults(resource: Resource, obj: Object) -> Object:
     """A new object with its defaults; what only its status subresource may write is taken away."""
     if resource.has_status and resource.kind != "Node":
         obj = {key: value for key, value in obj.items() if key != "status"}
@@ -95,9 +95,14 @@ def _namespace(obj: Object) -> Object:
 
 
 def _definition(obj: Object) -> Object:
-    told = [{"type": it, "status": "True"} for it in ("NamesAccepted", "Established")]
+    conditions = [
+        {"type": condition, "status": "True"} for condition in ("NamesAccepted", "Established")
+    ]
     names = obj["spec"]["names"]
-    return {**obj, "status": {"conditions": told, "acceptedNames": names, "storedVersions": []}}
+    return {
+        **obj,
+        "status": {"conditions": conditions, "acceptedNames": names, "storedVersions": []},
+    }
 
 
 def _pod_spec(spec: Object) -> Object:
@@ -113,7 +118,7 @@ def _pod_spec(spec: Object) -> Object:
     )
     for group in ("initContainers", "containers"):
         if spec.get(group):
-            spec[group] = [_container(it) for it in spec[group]]
+            spec[group] = [_container(container) for container in spec[group]]
     return spec
 
 
@@ -123,18 +128,18 @@ def _pod(obj: Object) -> Object:
     spec.setdefault("serviceAccount", account)
     spec.setdefault("enableServiceLinks", True)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    spec["tolerations"] = [*(spec.get("tolerations") or ()), *_for_a_while(spec)]
+    spec["tolerations"] = [*(spec.get("tolerations") or ()), *_default_tolerations(spec)]
     return {**obj, "spec": spec, "status": {"phase": "Pending", "qosClass": _quality(spec)}}
 
 
-def _for_a_while(spec: Object) -> Iterator[Object]:
+def _default_tolerations(spec: Object) -> Iterator[Object]:
     """Tolerations of nodes in trouble, for pods that say nothing about those."""
-    named = {it.get("key") for it in spec.get("tolerations") or ()}
+    named = {toleration.get("key") for toleration in spec.get("tolerations") or ()}
     for trouble in ("not-ready", "unreachable"):
         key = f"node.kubernetes.io/{trouble}"
         if not named & {key, None, ""}:
-            told = {"key": key, "operator": "Exists", "effect": "NoExecute"}
-            yield {**told, "tolerationSeconds": 300}
+            toleration = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+            yield {**toleration, "tolerationSeconds": 300}
 
 
 def _container(container: Object) -> Object:
@@ -166,16 +171,16 @@ def _workload(**defaults: Any) -> Callable[[Object], Object]:
 def _quality(spec: Object) -> str:
     """The pod's quality-of-service class."""
     given = [
-        it.get("resources") or {}
+        container.get("resources") or {}
         for group in ("initContainers", "containers")
-        for it in spec.get(group) or ()
+        for container in spec.get(group) or ()
     ]
-    if not any(it.get("requests") or it.get("limits") for it in given):
+    if not any(resources.get("requests") or resources.get("limits") for resources in given):
         return "BestEffort"
     alike = all(
-        (it.get("limits") or {}).get(what)
-        and (it.get("requests") or {}).get(what) == it["limits"][what]
-        for it in given
+        (resources.get("limits") or {}).get(what)
+        and (resources.get("requests") or {}).get(what) == resources["limits"][what]
+        for resources in given
         for what in ("cpu", "memory")
     )
     return "Guaranteed" if alike else "Burstable"

@@ -1,8 +1,8 @@
-"""Deleting objects: at once, after a pod's grace, or when the last finalizer is gone.
+"""Deleting objects: at once, after a pod's grace period, or when the last finalizer is removed.
 
-A pod bound to a node gets a deletionTimestamp and waits for its kubelet, which in a test is
-whoever deletes it with no grace, or calls `store.delete`. No garbage collector runs here: what an
-object owns stays. A namespace is the exception, for without its controller nobody would empty it.
+A pod bound to a node gets a deletionTimestamp and waits for its kubelet; in a test that is the code
+that deletes it with no grace period, or calls `store.delete`. There is no garbage collector here:
+dependents of an object stay. The objects of a namespace are deleted with it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from datetime import timedelta
 import msgspec
 from msgspec import Struct
 
-from resettle.testing.api_server.objects.custom_kinds import withdrawn
+from resettle.testing.api_server.objects.custom_kinds import withdraw_kinds
 from resettle.testing.api_server.objects.kinds import Resource
 from resettle.testing.api_server.status import bad_options, bad_request, conflict
-from resettle.testing.api_server.storage.revisions import Entry, Ledger
+from resettle.testing.api_server.storage.revisions import Storage, StoredObject
 from resettle.testing.builders import Object
 
 _FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
@@ -38,10 +38,10 @@ class DeleteOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     dry_run: tuple[str, ...] | None = None
 
 
-def delete_options(told: object) -> DeleteOptions:
+def delete_options(document: object) -> DeleteOptions:
     """The options as a request has them."""
     try:
-        options = msgspec.convert(told, DeleteOptions)
+        options = msgspec.convert(document, DeleteOptions)
     except msgspec.ValidationError as error:
         raise bad_request(f"the delete options cannot be read: {error}") from None
     if options.propagation_policy not in (None, "Background", *_FINALIZERS):
@@ -51,58 +51,63 @@ def delete_options(told: object) -> DeleteOptions:
     return options
 
 
-class Deleted(Struct, frozen=True):
+class DeleteResult(Struct, frozen=True):
     """What became of the object."""
 
-    entry: Entry
+    entry: StoredObject
     gone: bool
 
 
 def delete(
-    ledger: Ledger, resource: Resource, entry: Entry, options: DeleteOptions, *, dry: bool = False
-) -> Deleted:
+    storage: Storage,
+    resource: Resource,
+    entry: StoredObject,
+    options: DeleteOptions,
+    *,
+    dry: bool = False,
+) -> DeleteResult:
     """The object gone, or on its way."""
-    check(resource, entry, options)
+    check_preconditions(resource, entry, options)
     grace = _grace(resource, entry, options)
     holding = list(entry.meta.get("finalizers") or ())
     if (policy := options.propagation_policy) and _FINALIZERS.get(policy, "") not in ("", *holding):
         holding.append(_FINALIZERS[policy])
     if resource.kind == "Namespace" and not holding:
-        return _emptied(ledger, resource, entry, dry=dry)
+        return _delete_namespace(storage, resource, entry, dry=dry)
     if not grace and not holding:
-        last = ledger.remove(resource, entry, dry=dry)
+        last = storage.remove(resource, entry, dry=dry)
         if not dry:
-            withdrawn(ledger, resource, entry)
-        return Deleted(last, gone=True)
-    if _already(entry, grace):
-        return Deleted(entry, gone=False)
-    marked = _marked(ledger, resource, entry, grace, holding)
-    return Deleted(ledger.write(resource, marked, dry=dry), gone=False)
+            withdraw_kinds(storage, resource, entry)
+        return DeleteResult(last, gone=True)
+    if _is_terminating(entry, grace):
+        return DeleteResult(entry, gone=False)
+    marked = _mark_terminating(storage, resource, entry, grace, holding)
+    return DeleteResult(storage.write(resource, marked, dry=dry), gone=False)
 
 
-def finished(obj: Object) -> bool:
+def is_deletable(obj: Object) -> bool:
     """Whether nothing keeps an object that was to be deleted."""
     meta = obj["metadata"]
     return meta.get("deletionGracePeriodSeconds") == 0 and not meta.get("finalizers")
 
 
-def check(resource: Resource, entry: Entry, options: DeleteOptions) -> None:
+def check_preconditions(resource: Resource, entry: StoredObject, options: DeleteOptions) -> None:
     """Refuses if another object, or another version of it, was meant."""
     meant = options.preconditions or Preconditions()
     rows = (
         ("UID", meant.uid, entry.meta["uid"], "deleted and then recreated"),
         ("ResourceVersion", meant.resource_version, entry.meta["resourceVersion"], "modified"),
     )
-    for what, wanted, found, happened in rows:
-        if wanted is not None and wanted != found:
+    for what, wanted, actual, happened in rows:
+        if wanted is not None and wanted != actual:
             why = (
                 f"the {what} in the precondition ({wanted}) does not match the {what} in record "
-                f"({found}). The object might have been {happened}"
+                f"({actual}). The object might have been {happened}"
             )
             raise conflict(resource, entry.meta["name"], why, kind=resource.kind)
 
 
-def _grace(resource: Resource, entry: Entry, options: DeleteOptions) -> int:
+def _grace(resource: Resource, entry: StoredObject, options: DeleteOptions) -> int:
     """How many seconds the object has left to tidy up."""
     if resource.kind != "Pod":
         return 0
@@ -117,20 +122,20 @@ def _grace(resource: Resource, entry: Entry, options: DeleteOptions) -> int:
     return grace if grace >= 0 else 1
 
 
-def _already(entry: Entry, grace: int) -> bool:
+def _is_terminating(entry: StoredObject, grace: int) -> bool:
     """Whether it is on its way, and would not be there any sooner."""
     if not entry.meta.get("deletionTimestamp"):
         return False
     return grace >= int(entry.meta.get("deletionGracePeriodSeconds") or 0)
 
 
-def _marked(
-    ledger: Ledger, resource: Resource, entry: Entry, grace: int, finalizers: list[str]
+def _mark_terminating(
+    storage: Storage, resource: Resource, entry: StoredObject, grace: int, finalizers: list[str]
 ) -> Object:
-    end = ledger.clock() + timedelta(seconds=grace)
+    end = storage.clock() + timedelta(seconds=grace)
     meta = {
         **entry.meta,
-        "deletionTimestamp": ledger.written(end),
+        "deletionTimestamp": storage.format_time(end),
         "deletionGracePeriodSeconds": grace,
     }
     if finalizers:
@@ -140,15 +145,17 @@ def _marked(
     return {**entry.object, "metadata": meta}
 
 
-def _emptied(ledger: Ledger, spaces: Resource, entry: Entry, *, dry: bool) -> Deleted:
-    """The namespace as it was when its end began; with all that was in it, it is gone by now."""
-    marked = _marked(ledger, spaces, entry, 0, [])
+def _delete_namespace(
+    storage: Storage, spaces: Resource, entry: StoredObject, *, dry: bool
+) -> DeleteResult:
+    """Delete the namespace and all its objects; return it as it was when termination began."""
+    marked = _mark_terminating(storage, spaces, entry, 0, [])
     ending = {**marked, "status": {"phase": "Terminating"}}
-    last = ledger.write(spaces, ending, dry=dry)
+    last = storage.write(spaces, ending, dry=dry)
     if not dry:
-        for resource in ledger.catalogue:
-            for each in ledger.entries(resource) if resource.namespaced else ():
+        for resource in storage.catalogue:
+            for each in storage.entries(resource) if resource.namespaced else ():
                 if each.meta.get("namespace") == entry.meta["name"]:
-                    ledger.remove(resource, each)
-        ledger.remove(spaces, last)
-    return Deleted(last, gone=False)
+                    storage.remove(resource, each)
+        storage.remove(spaces, last)
+    return DeleteResult(last, gone=False)

@@ -1,4 +1,4 @@
-"""Which kinds the pocket server knows, and where each is found.
+"""Which kinds the test API server serves, and at which path.
 
 A `Resource` is one line of the API's own discovery. Two resources with one `bucket` show the same
 objects, as the two groups of events do, or two versions of a custom resource.
@@ -70,7 +70,7 @@ def _row(
 ) -> Callable[[str, str], Resource]:
     """A line of the table below: short names and subresources are words."""
 
-    def made(group: str, version: str) -> Resource:
+    def resource_of(group: str, version: str) -> Resource:
         return Resource(
             group=group,
             version=version,
@@ -83,7 +83,7 @@ def _row(
             generation=counted,
         )
 
-    return made
+    return resource_of
 
 
 _TABLE = {
@@ -170,7 +170,9 @@ class Catalogue:
     """The resources served now."""
 
     def __init__(self) -> None:
-        self._by_path = {(it.group, it.version, it.plural): it for it in BUILT_IN}
+        self._by_path = {
+            (resource.group, resource.version, resource.plural): resource for resource in BUILT_IN
+        }
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(tuple(self._by_path.values()))
@@ -181,30 +183,38 @@ class Catalogue:
 
     def add(self, resources: Iterable[Resource]) -> None:
         """Serves these from now on."""
-        self._by_path |= {(it.group, it.version, it.plural): it for it in resources}
+        self._by_path |= {
+            (resource.group, resource.version, resource.plural): resource for resource in resources
+        }
 
     def drop(self, group: str, plural: str) -> None:
         """Serves this resource no more, in none of its versions."""
-        for path in [it for it in self._by_path if (it[0], it[2]) == (group, plural)]:
+        for path in [
+            path_key for path_key in self._by_path if (path_key[0], path_key[2]) == (group, plural)
+        ]:
             del self._by_path[path]
 
     def of_object(self, obj: dict[str, Any]) -> Resource:
         """The resource an object belongs to, by its apiVersion and kind."""
         kind, api_version = obj.get("kind", ""), obj.get("apiVersion", "")
-        for it in self:
-            if it.kind == kind and it.api_version == api_version:
-                return it
+        for resource in self:
+            if resource.kind == kind and resource.api_version == api_version:
+                return resource
         raise InputError(
             f"nothing here serves the kind `{kind}` of `{api_version}`; "
-            "put its CustomResourceDefinition first, or mend `apiVersion` and `kind`"
+            "put its CustomResourceDefinition first, or correct `apiVersion` and `kind`"
         )
 
-    def named(self, kind: str) -> Resource:
+    def of_kind(self, kind: str) -> Resource:
         """The resource of a kind; `Widget.example.com` where a name alone could mean two."""
         name, _, group = kind.partition(".")
-        found = [it for it in self if it.kind == name and (not group or it.group == group)]
-        if not found:
+        matching = [
+            resource
+            for resource in self
+            if resource.kind == name and (not group or resource.group == group)
+        ]
+        if not matching:
             raise InputError(
                 f"nothing here serves the kind `{kind}`; put its CustomResourceDefinition first"
             )
-        return found[0]
+        return matching[0]

@@ -42,7 +42,7 @@ _ORDER = "$setElementOrder/"
 _GONE = "$deleteFromPrimitiveList/"
 
 
-def patched(resource: Resource, obj: Object, media: str, body: bytes) -> Object:
+def apply_patch(resource: Resource, obj: Object, media: str, body: bytes) -> Object:
     """The object with the patch applied; the object itself stays as it is."""
     kinds = [JSON, MERGE] if resource.custom else [JSON, MERGE, STRATEGIC]
     if media not in kinds:
@@ -54,9 +54,9 @@ def patched(resource: Resource, obj: Object, media: str, body: bytes) -> Object:
     if not isinstance(patch, list if media == JSON else dict):
         raise bad_request("the patch has the wrong shape")
     apply: dict[str, Callable[[Any, Any], Any]] = {
-        MERGE: merged,
-        JSON: json_patched,
-        STRATEGIC: strategic,
+        MERGE: merge_patch,
+        JSON: json_patch,
+        STRATEGIC: strategic_merge_patch,
     }
     result = apply[media](obj, patch)
     if not isinstance(result, dict) or not isinstance(result.get("metadata"), dict):
@@ -67,7 +67,7 @@ def patched(resource: Resource, obj: Object, media: str, body: bytes) -> Object:
 # -- merge ---------------------------------------------------------------------------------------
 
 
-def merged(old: Any, patch: Any) -> Any:
+def merge_patch(old: Any, patch: Any) -> Any:
     """A merge patch: null removes, objects merge, everything else replaces."""
     if not isinstance(patch, dict):
         return patch
@@ -76,14 +76,14 @@ def merged(old: Any, patch: Any) -> Any:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = merged(result.get(key), value)
+            result[key] = merge_patch(result.get(key), value)
     return result
 
 
 # -- strategic merge -----------------------------------------------------------------------------
 
 
-def strategic(old: Any, patch: Object) -> Object:
+def strategic_merge_patch(old: Any, patch: Object) -> Object:
     """A strategic merge patch, for the lists in `MERGED_BY`."""
     if patch.get("$patch") == "replace":
         return {key: value for key, value in patch.items() if not key.startswith("$")}
@@ -93,15 +93,15 @@ def strategic(old: Any, patch: Object) -> Object:
     for key, value in patch.items():
         if key.startswith(_GONE):
             name = key.removeprefix(_GONE)
-            result[name] = [it for it in result.get(name) or () if it not in value]
+            result[name] = [item for item in result.get(name) or () if item not in value]
         elif key.startswith("$"):
             continue
         elif value is None:
             result.pop(key, None)
         elif isinstance(value, dict):
-            result[key] = strategic(result.get(key), value)
+            result[key] = strategic_merge_patch(result.get(key), value)
         elif isinstance(value, list):
-            result[key] = _merged_list(key, result.get(key) or [], value)
+            result[key] = _merge_lists(key, result.get(key) or [], value)
         else:
             result[key] = value
     for key, order in patch.items():
@@ -111,29 +111,31 @@ def strategic(old: Any, patch: Object) -> Object:
     return result
 
 
-def _merged_list(name: str, old: list[Any], patch: list[Any]) -> list[Any]:
+def _merge_lists(name: str, old: list[Any], patch: list[Any]) -> list[Any]:
     if name in _PRIMITIVE:
-        return [*old, *(it for it in patch if it not in old)]
+        return [*old, *(item for item in patch if item not in old)]
     by = _key_of(name, patch)
     if (
         by is None
-        or not all(isinstance(it, dict) for it in (*old, *patch))
+        or not all(isinstance(item, dict) for item in (*old, *patch))
         or {"$patch": "replace"} in patch
     ):
-        return [it for it in patch if it != {"$patch": "replace"}]
-    items = {str(it.get(by)): it for it in old}
+        return [item for item in patch if item != {"$patch": "replace"}]
+    items = {str(item.get(by)): item for item in old}
     for row in patch:
         mark = str(row.get(by))
         if row.get("$patch") == "delete":
             items.pop(mark, None)
         else:
-            items[mark] = strategic(items.get(mark), row)
+            items[mark] = strategic_merge_patch(items.get(mark), row)
     return list(items.values())
 
 
 def _key_of(name: str, rows: list[Any]) -> str | None:
     by = MERGED_BY.get(name)
-    if name == "ports" and not any(isinstance(it, dict) and "containerPort" in it for it in rows):
+    if name == "ports" and not any(
+        isinstance(row, dict) and "containerPort" in row for row in rows
+    ):
         return "port"
     return by
 
@@ -144,23 +146,25 @@ def _in_order(name: str, items: list[Any], order: list[Any]) -> list[Any]:
     def mark(item: Any) -> str:
         return str(item.get(by) if isinstance(item, dict) else item)
 
-    places = {mark(it): place for place, it in enumerate(order)}
-    return sorted(items, key=lambda it: places.get(mark(it), len(places)))
+    places = {mark(item): place for place, item in enumerate(order)}
+    return sorted(items, key=lambda item: places.get(mark(item), len(places)))
 
 
 # -- JSON patch ----------------------------------------------------------------------------------
 
 
-def json_patched(old: Any, operations: list[Any]) -> Any:
+def json_patch(old: Any, operations: list[Any]) -> Any:
     """A JSON patch, one operation after another; all of them or none."""
     result: Any = {"": msgspec.json.decode(msgspec.json.encode(old))}
     for row in operations:
         try:
             _operate(result, row)
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
-            told = row.get("op") if isinstance(row, dict) else row
+            operation = row.get("op") if isinstance(row, dict) else row
             path = row.get("path") if isinstance(row, dict) else ""
-            raise _unprocessable(f"{told} operation does not apply at `{path}`: {error}") from None
+            raise _unprocessable(
+                f"{operation} operation does not apply at `{path}`: {error}"
+            ) from None
     return result[""]
 
 
@@ -190,7 +194,7 @@ def _operate(root: Any, row: Object) -> None:
 def _steps(pointer: str) -> list[str]:
     if pointer and not pointer.startswith("/"):
         raise ValueError("a path begins with `/`")
-    return [it.replace("~1", "/").replace("~0", "~") for it in pointer.split("/")]
+    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")]
 
 
 def _place(holder: Any, step: str) -> Any:

@@ -35,7 +35,7 @@ class Unreadable(Exception):
     """Bytes that are no message of a known kind."""
 
 
-def decoded(body: bytes) -> Object:
+def decode(body: bytes) -> Object:
     """The object that was sent."""
     if not body.startswith(_MAGIC):
         raise Unreadable("the body does not begin as protobuf of Kubernetes does")
@@ -85,24 +85,24 @@ def _fields(body: bytes) -> Iterator[tuple[int, Any]]:
 
 def _message(table: Message) -> Read:
     def read(body: bytes) -> Object:
-        found: Object = {}
+        message: Object = {}
         for number, value in _fields(body):
             if number not in table:
                 continue
             name, shape = table[number]
             if shape.pairs:
                 pair = _message(_PAIR)(value)
-                found.setdefault(name, {})[pair.get("key", "")] = pair.get("value", "")
+                message.setdefault(name, {})[pair.get("key", "")] = pair.get("value", "")
             elif shape.many:
-                found.setdefault(name, []).append(shape.read(value))
-            elif (told := shape.read(value)) not in ("", None, {}):
-                found[name] = told
-        return found
+                message.setdefault(name, []).append(shape.read(value))
+            elif (field := shape.read(value)) not in ("", None, {}):
+                message[name] = field
+        return message
 
     return read
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
@@ -111,10 +111,10 @@ def _text(value: bytes) -> str:
 
 
 def _instant(value: bytes) -> datetime | None:
-    told = _message({1: ("seconds", _NUMBER), 2: ("nanos", _NUMBER)})(value)
-    if not told:
+    fields = _message({1: ("seconds", _NUMBER), 2: ("nanos", _NUMBER)})(value)
+    if not fields:
         return None
-    seconds, nanos = told.get("seconds", 0), told.get("nanos", 0)
+    seconds, nanos = fields.get("seconds", 0), fields.get("nanos", 0)
     return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
 
 
@@ -130,7 +130,7 @@ def _time(timespec: str) -> Read:
 
 # -- the tables ----------------------------------------------------------------------------------
 
-_TEXT, _TEXTS, _NUMBER = Shape(_text), Shape(_text, many=True), Shape(_signed)
+_TEXT, _TEXTS, _NUMBER = Shape(_text), Shape(_text, many=True), Shape(_to_signed)
 _FLAG, _BYTES, _MAP = Shape(bool), Shape(bytes), Shape(bytes, pairs=True)
 _TIME, _MICRO_TIME = Shape(_time("seconds")), Shape(_time("microseconds"))
 _PAIR: Message = {1: ("key", _TEXT), 2: ("value", _TEXT)}

@@ -19,7 +19,7 @@ Objects = list[dict[str, Any]] | None
 Texts = dict[str, str] | None
 
 
-class Meta(Struct, rename="camel"):
+class MetaSchema(Struct, rename="camel"):
     """Metadata of any object."""
 
     name: str | None = None
@@ -34,18 +34,18 @@ class Meta(Struct, rename="camel"):
     owner_references: Objects = None
 
 
-class Condition(Struct):
+class ConditionSchema(Struct):
     """A row of a status."""
 
     type: str
     status: str
 
 
-class Status(Struct, rename="camel"):
+class StatusSchema(Struct, rename="camel"):
     """What is looked at in a status."""
 
     phase: str | None = None
-    conditions: list[Condition] | None = None
+    conditions: list[ConditionSchema] | None = None
     disruptions_allowed: int | None = None
     current_healthy: int | None = None
     desired_healthy: int | None = None
@@ -54,25 +54,25 @@ class Status(Struct, rename="camel"):
     replicas: int | None = None
 
 
-class Resources(Struct):
+class ResourcesSchema(Struct):
     """What a container asks for."""
 
     limits: dict[str, Any] | None = None
     requests: dict[str, Any] | None = None
 
 
-class Container(Struct):
+class ContainerSchema(Struct):
     """What is looked at in a container."""
 
     image: str = ""
-    resources: Resources | None = None
+    resources: ResourcesSchema | None = None
 
 
-class PodSpec(Struct, rename="camel"):
+class PodSpecSchema(Struct, rename="camel"):
     """What is looked at in a pod."""
 
-    containers: list[Container] | None = None
-    init_containers: list[Container] | None = None
+    containers: list[ContainerSchema] | None = None
+    init_containers: list[ContainerSchema] | None = None
     tolerations: Objects = None
     node_name: str | None = None
     priority: int | None = None
@@ -80,93 +80,95 @@ class PodSpec(Struct, rename="camel"):
     termination_grace_period_seconds: int | None = None
 
 
-class Template(Struct):
+class TemplateSchema(Struct):
     """Pods to be."""
 
-    spec: PodSpec | None = None
+    spec: PodSpecSchema | None = None
 
 
-class Spec(Struct):
+class SpecSchema(Struct):
     """What is looked at in anything else."""
 
     replicas: int | None = None
-    template: Template | None = None
+    template: TemplateSchema | None = None
     selector: dict[str, Any] | None = None
 
 
-class Named(Struct):
+class AnySchema(Struct):
     """Anything at all."""
 
-    metadata: Meta
+    metadata: MetaSchema
 
 
-class BuiltIn(Named):
+class BuiltInSchema(AnySchema):
     """What is built in."""
 
-    spec: Spec | None = None
-    status: Status | None = None
+    spec: SpecSchema | None = None
+    status: StatusSchema | None = None
 
 
-class Pod(Named):
+class PodSchema(AnySchema):
     """A pod."""
 
-    spec: PodSpec | None = None
-    status: Status | None = None
+    spec: PodSpecSchema | None = None
+    status: StatusSchema | None = None
 
 
-class Target(Struct):
+class BindingTargetSchema(Struct):
     """The node that a binding names."""
 
     kind: str | None = None
     name: str | None = None
 
 
-class Binding(Struct):
+class BindingSchema(Struct):
     """A pod and its node."""
 
-    target: Target | None = None
+    target: BindingTargetSchema | None = None
 
 
-class Eviction(Named):
+class EvictionSchema(AnySchema):
     """A pod that is to go."""
 
 
-class ScaleSpec(Struct):
+class ScaleSpecSchema(Struct):
     """How many are wanted."""
 
     replicas: int = 0
 
 
-class Scale(Struct):
+class ScaleSchema(Struct):
     """The scale of a workload."""
 
-    metadata: Meta | None = None
-    spec: ScaleSpec | None = None
+    metadata: MetaSchema | None = None
+    spec: ScaleSpecSchema | None = None
 
 
-class ReviewSpec(Struct, rename="camel"):
-    """What is asked about, and by whom."""
+class ReviewSpecSchema(Struct, rename="camel"):
+    """What is asked about, and the token of the client."""
 
     resource_attributes: dict[str, Any] | None = None
     non_resource_attributes: dict[str, Any] | None = None
     token: str | None = None
 
 
-class Review(Struct):
+class ReviewSchema(Struct):
     """A question about rights."""
 
-    spec: ReviewSpec | None = None
+    spec: ReviewSpecSchema | None = None
 
 
-def shaped(resource: Resource, obj: Object) -> None:
+def check_shape(resource: Resource, obj: Object) -> None:
     """Refuses an object that has not the shape of its kind."""
-    shape = Named if resource.custom else Pod if resource.kind == "Pod" else BuiltIn
-    fits(obj, shape, resource.kind)
+    shape = AnySchema if resource.custom else PodSchema if resource.kind == "Pod" else BuiltInSchema
+    check_schema(obj, shape, resource.kind)
 
 
-def fits(obj: object, shape: type[Struct], kind: str = "") -> None:
+def check_schema(obj: object, shape: type[Struct], kind: str = "") -> None:
     """Refuses what has not this shape."""
     try:
         msgspec.convert(obj, shape)
     except msgspec.ValidationError as error:
-        raise bad_request(f"this is no {kind or shape.__name__}: {error}") from None
+        raise bad_request(
+            f"this is no {kind or shape.__name__.removesuffix('Schema')}: {error}"
+        ) from None

@@ -1,13 +1,12 @@
-"""Binding a pod to a node, as the scheduler does: once.
+"""Subresources of pods and workloads: binding, scale and eviction.
 
-The scale subresource: how many replicas are wanted, apart from all else.
+A pod is bound once. The scale subresource changes only the number of replicas. An eviction checks
+the disruption budget, debits it and deletes the pod in one transaction:
 
-Evicting a pod: its budget is asked, debited, and the pod deleted, all in one turn.
-
-finished, pending or leaving      no budget is asked
-not ready, and it may go anyway   the budget is not debited
-one budget                        has to allow a disruption, and is debited
-more than one                     nobody can say; 500
+finished, pending or terminating     no budget is checked
+not ready, and allowed to go         the budget is not debited
+one budget                           has to allow a disruption, and is debited
+more than one                        500, as from a real API server
 """
 
 from __future__ import annotations
@@ -15,36 +14,46 @@ from __future__ import annotations
 import msgspec
 
 from resettle.model.selectors import LabelSelector
-from resettle.testing.api_server.objects.create_update import existing, rewritten
-from resettle.testing.api_server.objects.delete import DeleteOptions, check, delete, delete_options
+from resettle.testing.api_server.objects.create_update import get_existing, replace_object
+from resettle.testing.api_server.objects.delete import (
+    DeleteOptions,
+    check_preconditions,
+    delete,
+    delete_options,
+)
 from resettle.testing.api_server.objects.kinds import Resource
-from resettle.testing.api_server.objects.schemas import Binding, Eviction, Scale, fits
+from resettle.testing.api_server.objects.schemas import (
+    BindingSchema,
+    EvictionSchema,
+    ScaleSchema,
+    check_schema,
+)
 from resettle.testing.api_server.status import (
     Declined,
     bad_request,
     bad_scale,
     conflict,
     forbidden,
+    internal_error,
     stale,
     success,
-    unexpected,
 )
-from resettle.testing.api_server.storage.revisions import Entry, Ledger
+from resettle.testing.api_server.storage.revisions import Storage, StoredObject
 from resettle.testing.builders import Object
 
 
 def bind(
-    ledger: Ledger, pods: Resource, namespace: str, name: str, sent: Object, *, dry: bool = False
+    storage: Storage, pods: Resource, namespace: str, name: str, sent: Object, *, dry: bool = False
 ) -> Object:
     """The `Status` of a pod that now belongs to a node."""
-    fits(sent, Binding)
+    check_schema(sent, BindingSchema)
     target = sent.get("target") or {}
     if not target.get("name"):
-        raise unexpected("target.name: Required value")
+        raise internal_error("target.name: Required value")
     if target.get("kind") not in (None, "", "Node"):
         kinds = 'supported values: "Node", "<empty>"'
-        raise unexpected(f'target.kind: Unsupported value: "{target["kind"]}": {kinds}')
-    pod = existing(ledger, pods, namespace, name)
+        raise internal_error(f'target.kind: Unsupported value: "{target["kind"]}": {kinds}')
+    pod = get_existing(storage, pods, namespace, name)
     bound = (pod.object.get("spec") or {}).get("nodeName", "")
     if pod.meta.get("deletionTimestamp"):
         why = f"pod {name} is being deleted, cannot be assigned to a host"
@@ -54,18 +63,22 @@ def bind(
         raise conflict(pods, name, why, kind="pods/binding")
     obj = pod.copy()
     obj["spec"]["nodeName"] = target["name"]
-    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": ledger.now()}
+    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": storage.now()}
     status = obj.setdefault("status", {})
-    others = [it for it in status.get("conditions") or () if it["type"] != "PodScheduled"]
+    others = [
+        condition
+        for condition in status.get("conditions") or ()
+        if condition["type"] != "PodScheduled"
+    ]
     status["conditions"] = [*others, condition]
-    ledger.write(pods, obj, dry=dry)
+    storage.write(pods, obj, dry=dry)
     return success(201)
 
 
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale_of(entry: Entry) -> Object:
+def scale_of(entry: StoredObject) -> Object:
     """The scale of a workload."""
     spec, status = entry.object.get("spec") or {}, entry.object.get("status") or {}
     return {
@@ -80,11 +93,11 @@ def scale_of(entry: Entry) -> Object:
     }
 
 
-def rescaled(
-    ledger: Ledger, resource: Resource, entry: Entry, scale: Object, *, dry: bool = False
-) -> Entry:
+def set_scale(
+    storage: Storage, resource: Resource, entry: StoredObject, scale: Object, *, dry: bool = False
+) -> StoredObject:
     """The workload with as many replicas wanted as the scale says."""
-    fits(scale, Scale)
+    check_schema(scale, ScaleSchema)
     version = (scale.get("metadata") or {}).get("resourceVersion", "")
     if version and version != entry.meta["resourceVersion"]:
         raise stale(resource, entry.meta["name"])
@@ -94,7 +107,7 @@ def rescaled(
         raise bad_scale(entry.meta["name"], says)
     obj = entry.copy()
     obj["spec"] = {**(obj.get("spec") or {}), "replicas": wanted}
-    return rewritten(ledger, resource, entry, obj, dry=dry)
+    return replace_object(storage, resource, entry, obj, dry=dry)
 
 
 def _selector(selector: object) -> str:
@@ -125,34 +138,34 @@ _MOST_DISRUPTED = 2000
 
 
 def evict(
-    ledger: Ledger, pods: Resource, namespace: str, name: str, sent: Object, *, dry: bool = False
+    storage: Storage, pods: Resource, namespace: str, name: str, sent: Object, *, dry: bool = False
 ) -> Object:
     """The `Status` of a granted eviction."""
-    fits(sent, Eviction)
+    check_schema(sent, EvictionSchema)
     if sent["metadata"].get("name") != name:
         raise bad_request("name in URL does not match name in Eviction object")
     if sent.get("apiVersion") not in ("policy/v1", "policy/v1beta1", None):
         raise bad_request(f"an Eviction is of `policy/v1`, not of `{sent['apiVersion']}`")
     options = delete_options(sent.get("deleteOptions") or {})
     dry = dry or bool(options.dry_run)
-    pod = existing(ledger, pods, namespace, name)
-    if not _needs_no_leave(pod):
+    pod = get_existing(storage, pods, namespace, name)
+    if not _skips_budgets(pod):
         # The budget is debited even if another pod turns out to be meant, as by the real server.
-        _ask_budget(ledger, pod, dry=dry)
-        check(pods, pod, options)
+        _check_budget(storage, pod, dry=dry)
+        check_preconditions(pods, pod, options)
         if not dry:
-            pod = _marked(ledger, pods, pod)
-            options = _but_for_version(options)
-    delete(ledger, pods, pod, options, dry=dry)
+            pod = _add_disruption_target(storage, pods, pod)
+            options = _without_version(options)
+    delete(storage, pods, pod, options, dry=dry)
     return success(201)
 
 
-def _needs_no_leave(pod: Entry) -> bool:
+def _skips_budgets(pod: StoredObject) -> bool:
     phase = (pod.object.get("status") or {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or bool(pod.meta.get("deletionTimestamp"))
 
 
-def _but_for_version(options: DeleteOptions) -> DeleteOptions:
+def _without_version(options: DeleteOptions) -> DeleteOptions:
     """The options once the version has been checked: the pod has a newer one since."""
     meant = options.preconditions
     if meant is None:
@@ -162,46 +175,46 @@ def _but_for_version(options: DeleteOptions) -> DeleteOptions:
     )
 
 
-def _marked(ledger: Ledger, pods: Resource, pod: Entry) -> Entry:
-    """The pod with a condition that tells why it goes."""
+def _add_disruption_target(storage: Storage, pods: Resource, pod: StoredObject) -> StoredObject:
+    """Add the condition DisruptionTarget, with the reason, to the pod."""
     obj = pod.copy()
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
-        "lastTransitionTime": ledger.now(),
+        "lastTransitionTime": storage.now(),
     }
     status = obj.setdefault("status", {})
-    others = [it for it in status.get("conditions") or () if it["type"] != condition["type"]]
+    others = [row for row in status.get("conditions") or () if row["type"] != condition["type"]]
     status["conditions"] = [*others, condition]
-    return rewritten(ledger, pods, pod, obj)
+    return replace_object(storage, pods, pod, obj)
 
 
 # -- budgets -------------------------------------------------------------------------------------
 
 
-def _ask_budget(ledger: Ledger, pod: Entry, *, dry: bool) -> None:
-    budgets = ledger.catalogue.named("PodDisruptionBudget")
-    found = [it for it in ledger.entries(budgets) if _covers(it, pod)]
-    if len(found) > 1:
+def _check_budget(storage: Storage, pod: StoredObject, *, dry: bool) -> None:
+    budgets = storage.catalogue.of_kind("PodDisruptionBudget")
+    covering = [entry for entry in storage.entries(budgets) if _covers(entry, pod)]
+    if len(covering) > 1:
         raise Declined(500, "", _SEVERAL)
-    if found and not _goes_anyway(found[0], pod):
-        _debit(ledger, budgets, found[0], pod, dry=dry)
+    if covering and not _may_skip_budget(covering[0], pod):
+        _debit(storage, budgets, covering[0], pod, dry=dry)
 
 
-def _covers(budget: Entry, pod: Entry) -> bool:
+def _covers(budget: StoredObject, pod: StoredObject) -> bool:
     selector = (budget.object.get("spec") or {}).get("selector")
     if selector is None or budget.meta["namespace"] != pod.meta["namespace"]:
         return False
     try:
-        compiled = msgspec.convert(selector, LabelSelector).compiled()
+        compiled = msgspec.convert(selector, LabelSelector).compile()
     except msgspec.ValidationError:
         return False
     return compiled is not None and compiled.matches(pod.meta.get("labels") or {})
 
 
-def _goes_anyway(budget: Entry, pod: Entry) -> bool:
+def _may_skip_budget(budget: StoredObject, pod: StoredObject) -> bool:
     """Whether a pod that is not ready may go without the budget being debited."""
     if _is_ready(pod):
         return False
@@ -211,20 +224,24 @@ def _goes_anyway(budget: Entry, pod: Entry) -> bool:
     return healthy >= desired > 0
 
 
-def _is_ready(pod: Entry) -> bool:
+def _is_ready(pod: StoredObject) -> bool:
     conditions = (pod.object.get("status") or {}).get("conditions") or ()
-    return any(it["type"] == "Ready" and it["status"] == "True" for it in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
-def _count(budget: Entry, what: str) -> int:
+def _count(budget: StoredObject, what: str) -> int:
     return int((budget.object.get("status") or {}).get(what) or 0)
 
 
-def _debit(ledger: Ledger, budgets: Resource, budget: Entry, pod: Entry, *, dry: bool) -> None:
+def _debit(
+    storage: Storage, budgets: Resource, budget: StoredObject, pod: StoredObject, *, dry: bool
+) -> None:
     name = budget.meta["name"]
     if _count(budget, "observedGeneration") < budget.meta.get("generation", 0):
         says = f"The disruption budget {name} is still being processed by the server."
-        raise _refused(says, retry_after_seconds=10)
+        raise _too_many_requests(says, retry_after_seconds=10)
     allowed = _count(budget, "disruptionsAllowed")
     if allowed < 0:
         raise forbidden(budgets, name, "pdb disruptions allowed is negative")
@@ -236,30 +253,34 @@ def _debit(ledger: Ledger, budgets: Resource, budget: Entry, pod: Entry, *, dry:
         raise forbidden(budgets, name, why)
     if allowed == 0:
         desired, healthy = _count(budget, "desiredHealthy"), _count(budget, "currentHealthy")
-        raise _refused(
+        raise _too_many_requests(
             f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         )
     status["disruptionsAllowed"] = allowed - 1
-    status["disruptedPods"] = {**leaving, pod.meta["name"]: ledger.now()}
+    status["disruptedPods"] = {**leaving, pod.meta["name"]: storage.now()}
     if allowed == 1:
-        status["conditions"] = _spent(ledger, status)
-    rewritten(ledger, budgets, budget, obj, dry=dry)
+        status["conditions"] = _without_disruptions(storage, status)
+    replace_object(storage, budgets, budget, obj, dry=dry)
 
 
-def _spent(ledger: Ledger, status: Object) -> list[Object]:
-    others = [it for it in status.get("conditions") or () if it["type"] != "DisruptionAllowed"]
-    told = {
+def _without_disruptions(storage: Storage, status: Object) -> list[Object]:
+    others = [
+        condition
+        for condition in status.get("conditions") or ()
+        if condition["type"] != "DisruptionAllowed"
+    ]
+    exhausted = {
         "type": "DisruptionAllowed",
         "status": "False",
         "reason": "InsufficientPods",
         "message": "",
         "observedGeneration": status.get("observedGeneration", 0),
-        "lastTransitionTime": ledger.now(),
+        "lastTransitionTime": storage.now(),
     }
-    return [*others, told]
+    return [*others, exhausted]
 
 
-def _refused(says: str, *, retry_after_seconds: int = 0) -> Declined:
+def _too_many_requests(says: str, *, retry_after_seconds: int = 0) -> Declined:
     details: Object = {"causes": [{"reason": "DisruptionBudget", "message": says}]}
     if retry_after_seconds:
         details["retryAfterSeconds"] = retry_after_seconds

@@ -1,10 +1,8 @@
-"""Lists, whole or page by page.
+"""Lists, whole or page by page, and the selectors of lists and watches.
 
 A `continue` token holds the version of the first page and the key of the next item, so that all
-pages show one moment. Once that version is compacted, the token answers 410 and offers another
-that goes on from the same key with what is there now.
-
-Which objects a list or watch is about: namespace, label selector, field selector.
+pages show one moment. Once that version is compacted, the token gets 410 and another token that
+goes on from the same key with the current objects.
 """
 
 from __future__ import annotations
@@ -19,9 +17,14 @@ from msgspec import Struct
 from resettle.errors import InputError
 from resettle.model.selectors import EVERYTHING, Selector, parse_selector
 from resettle.testing.api_server.objects.kinds import Resource
-from resettle.testing.api_server.status import bad_options, bad_request, expired, too_large_version
-from resettle.testing.api_server.storage.revisions import Entry, Forgotten, Ledger
-from resettle.testing.api_server.storage.store import in_list
+from resettle.testing.api_server.status import (
+    bad_options,
+    bad_request,
+    expired_version,
+    too_large_version,
+)
+from resettle.testing.api_server.storage.revisions import Compacted, Storage, StoredObject
+from resettle.testing.api_server.storage.store import encode_list_item
 from resettle.testing.builders import Object
 
 _POD = (
@@ -33,7 +36,7 @@ _EVENT = ("reason", "type", "reportingComponent", "source")
 FIELDS: dict[str, tuple[str, ...]] = {
     "Pod": _POD,
     "Node": ("spec.unschedulable",),
-    "Event": (*(f"involvedObject.{it}" for it in _SUBJECT), *_EVENT),
+    "Event": (*(f"involvedObject.{field}" for field in _SUBJECT), *_EVENT),
     "Namespace": ("status.phase",),
     "Secret": ("type",),
     "ReplicaSet": ("status.replicas",),
@@ -61,7 +64,7 @@ class Selection:
         """Whether a selector leaves anything out."""
         return self._labels != EVERYTHING or bool(self._fields)
 
-    def takes(self, entry: Entry | None) -> bool:
+    def selects(self, entry: StoredObject | None) -> bool:
         """Whether the entry is selected; none never is."""
         if entry is None or not entry.key.startswith(self._within):
             return False
@@ -100,8 +103,8 @@ def _terms(resource: Resource, text: str) -> tuple[Term, ...]:
 
 def _split(part: str) -> tuple[str, str, str]:
     for sign in ("!=", "==", "="):
-        field, found, value = part.partition(sign)
-        if found:
+        field, separator, value = part.partition(sign)
+        if separator:
             return field.strip(), sign, value.strip()
     return part, "", ""
 
@@ -140,7 +143,7 @@ class Token(Struct, frozen=True):
     start: str
     v: str = "meta.k8s.io/v1"
 
-    def written(self) -> str:
+    def encode(self) -> str:
         """The token as clients send it back."""
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
@@ -204,50 +207,50 @@ def list_options(query: Mapping[str, str]) -> ListOptions:
     return ListOptions(limit=limit, token=token, version=version, match=match)
 
 
-class Page(Struct, frozen=True):
+class ListPage(Struct, frozen=True):
     """Some entries of a list, at one version."""
 
-    entries: list[Entry]
+    entries: list[StoredObject]
     version: int
     token: str = ""
     remaining: int | None = None
 
 
-def page(ledger: Ledger, resource: Resource, chosen: Selection, options: ListOptions) -> Page:
+def page(storage: Storage, resource: Resource, chosen: Selection, options: ListOptions) -> ListPage:
     """The entries asked for."""
-    start = read_token(options.token) if options.token else Token(_moment(ledger, options), "")
-    version = ledger.version if start.rv < 0 else start.rv
+    start = read_token(options.token) if options.token else Token(_moment(storage, options), "")
+    version = storage.version if start.rv < 0 else start.rv
     try:
-        entries = ledger.entries(resource, version)
-    except Forgotten:
-        again = Token(-1, start.start).written() if options.token else ""
+        entries = storage.entries(resource, version)
+    except Compacted:
+        again = Token(-1, start.start).encode() if options.token else ""
         says = TOO_OLD if options.token else TOO_OLD_VERSION
-        raise expired(says, again) from None
-    found = [it for it in entries if it.key >= start.start and chosen.takes(it)]
-    if not options.limit or len(found) <= options.limit:
-        return Page(found, version)
-    following = Token(version, found[options.limit].key).written()
-    remaining = None if chosen.narrow else len(found) - options.limit
-    return Page(found[: options.limit], version, following, remaining)
+        raise expired_version(says, again) from None
+    selected = [entry for entry in entries if entry.key >= start.start and chosen.selects(entry)]
+    if not options.limit or len(selected) <= options.limit:
+        return ListPage(selected, version)
+    following = Token(version, selected[options.limit].key).encode()
+    remaining = None if chosen.narrow else len(selected) - options.limit
+    return ListPage(selected[: options.limit], version, following, remaining)
 
 
-def _moment(ledger: Ledger, options: ListOptions) -> int:
+def _moment(storage: Storage, options: ListOptions) -> int:
     """The version a new list shows: an exact one only if asked for, else what is so now."""
     version = options.version or 0
-    if version > ledger.version:
-        raise too_large_version(version, ledger.version)
+    if version > storage.version:
+        raise too_large_version(version, storage.version)
     exact = options.match == "Exact" or (version and options.limit and not options.match)
-    return version if exact else ledger.version
+    return version if exact else storage.version
 
 
-def encoded(resource: Resource, shown: Page) -> bytes:
+def encode_page(resource: Resource, page: ListPage) -> bytes:
     """The page as JSON; lists of custom resources have their keys in the order of the alphabet."""
-    meta: dict[str, str | int] = {"resourceVersion": str(shown.version)}
-    if shown.token:
-        meta["continue"] = shown.token
-    if shown.remaining is not None:
-        meta["remainingItemCount"] = shown.remaining
-    items = b",".join([in_list(resource, it) for it in shown.entries])
+    meta: dict[str, str | int] = {"resourceVersion": str(page.version)}
+    if page.token:
+        meta["continue"] = page.token
+    if page.remaining is not None:
+        meta["remainingItemCount"] = page.remaining
+    items = b",".join([encode_list_item(resource, entry) for entry in page.entries])
     kind, api_version = (
         f'"kind":"{resource.kind}List"'.encode(),
         f'"apiVersion":"{resource.api_version}"'.encode(),

@@ -1,10 +1,8 @@
-"""Everything the server holds: entries by bucket, one counter of versions, and what changed when.
+"""All objects of the server, a counter of resource versions, and the history of changes.
 
-All writing happens in a `turn`. Turns of different threads follow one another; what a turn has
-changed is told to subscribers when it ends, in order, and before anyone else has a turn. A
-subscriber may write in its turn: what it changes is told after what it was told of.
-
-What changed when, for watches and for lists of the past.
+Every write happens in a `transaction`. Transactions of different threads follow one another; the
+changes of a transaction are delivered to subscribers when it ends, in order, before the next one
+begins. A subscriber may write: those changes are delivered after the one it received.
 """
 
 from __future__ import annotations
@@ -16,30 +14,27 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from operator import attrgetter
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from resettle.testing.api_server.objects.kinds import Catalogue, Resource
 from resettle.testing.builders import Object
 
-if TYPE_CHECKING:
-    pass
-
 KEPT = 20_000
 """Changes remembered of each kind, before the older half is forgotten."""
 
 
-class Change(NamedTuple):
+class Revision(NamedTuple):
     """An entry came (no old one), changed, or went (no new one)."""
 
     version: int
     key: str
-    old: Entry | None
-    new: Entry | None
+    old: StoredObject | None
+    new: StoredObject | None
 
 
-class Forgotten(LookupError):
+class Compacted(LookupError):
     """A version was asked for that has been compacted away."""
 
 
@@ -48,23 +43,25 @@ class History:
 
     def __init__(self) -> None:
         self.compacted = 0
-        self._changes: dict[str, list[Change]] = {}
+        self._changes: dict[str, list[Revision]] = {}
 
-    def record(self, bucket: str, change: Change) -> None:
+    def record(self, bucket: str, change: Revision) -> None:
         """Remembers a change."""
         changes = self._changes.setdefault(bucket, [])
         changes.append(change)
         if len(changes) > KEPT:
             self.compact(changes[KEPT // 2].version)
 
-    def since(self, bucket: str, version: int) -> list[Change]:
+    def since(self, bucket: str, version: int) -> list[Revision]:
         """What changed after this version."""
         if version < self.compacted:
-            raise Forgotten(version)
+            raise Compacted(version)
         changes = self._changes.get(bucket, [])
         return changes[bisect_right(changes, version, key=attrgetter("version")) :]
 
-    def undone(self, bucket: str, held: dict[str, Entry], version: int) -> dict[str, Entry]:
+    def entries_at(
+        self, bucket: str, held: dict[str, StoredObject], version: int
+    ) -> dict[str, StoredObject]:
         """The entries as they were at this version; the same mapping if nothing has changed."""
         changes = self.since(bucket, version)
         if not changes:
@@ -86,10 +83,10 @@ class History:
 
 
 Clock = Callable[[], datetime]
-Listener = Callable[[Change], None]
+Listener = Callable[[Revision], None]
 
 
-class Entry:
+class StoredObject:
     """An object at one version; it never changes, and its bytes are made once."""
 
     __slots__ = ("_body", "key", "object", "version")
@@ -111,8 +108,8 @@ class Entry:
     @property
     def meta(self) -> Object:
         """Its metadata."""
-        found: Object = self.object["metadata"]
-        return found
+        metadata: Object = self.object["metadata"]
+        return metadata
 
     def copy(self) -> Object:
         """The object, for someone who may change it."""
@@ -125,8 +122,8 @@ def key_of(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
-class Ledger:
-    """The entries, their history, and who wants to know."""
+class Storage:
+    """The stored objects, their history, and the subscribers."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -134,69 +131,69 @@ class Ledger:
         self.history = History()
         self.version = 0
         self.bookmarks = 0
-        """How often watchers have been told to send a bookmark."""
+        """How often watches were asked to send a bookmark."""
         self.wakers: set[Callable[[], None]] = set()
         self.followers: set[Callable[[], None]] = set()
-        """What open watches do before the past is forgotten: take note of what they have missed."""
+        """Called before a compaction, so that open watches read the changes they have not sent yet."""
         self.listeners: dict[str, list[Listener]] = {}
-        self._buckets: dict[str, dict[str, Entry]] = {}
+        self._buckets: dict[str, dict[str, StoredObject]] = {}
         self._order: dict[str, list[str]] = {}
         self._lock = RLock()
         self._depth = 0
-        self._untold: deque[tuple[str, Change]] = deque()
+        self._undelivered: deque[tuple[str, Revision]] = deque()
 
     def now(self) -> str:
         """The time, as the API writes it."""
-        return self.written(self.clock())
+        return self.format_time(self.clock())
 
     @staticmethod
-    def written(instant: datetime) -> str:
+    def format_time(instant: datetime) -> str:
         """An instant, as the API writes it."""
         return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
-    # -- turns ----------------------------------------------------------------------------------
+    # -- transactions ----------------------------------------------------------------------------------
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """The ledger to oneself, until the block ends."""
+    def transaction(self) -> Iterator[None]:
+        """The storage to oneself, until the block ends."""
         with self._lock:
             self._depth += 1
             try:
                 yield
             finally:
-                # A turn that ends in a refusal may have changed something all the same.
+                # A transaction that ends in a refusal may have changed something all the same.
                 try:
                     if self._depth == 1:
-                        self._tell()
+                        self._notify()
                 finally:
                     self._depth -= 1
 
-    def _tell(self) -> None:
-        news = bool(self._untold)
-        while self._untold:
-            bucket, change = self._untold.popleft()
+    def _notify(self) -> None:
+        news = bool(self._undelivered)
+        while self._undelivered:
+            bucket, change = self._undelivered.popleft()
             for listener in tuple(self.listeners.get(bucket, ())):
                 listener(change)
         if news:
             self.wake()
 
     def wake(self) -> None:
-        """Has watchers look for what is new."""
+        """Make watches look for new changes."""
         for waker in tuple(self.wakers):
             waker()
 
     # -- reading --------------------------------------------------------------------------------
 
-    def find(self, resource: Resource, namespace: str, name: str) -> Entry | None:
+    def find(self, resource: Resource, namespace: str, name: str) -> StoredObject | None:
         """The entry of this name."""
         return self._buckets.get(resource.bucket, {}).get(key_of(namespace, name))
 
-    def entries(self, resource: Resource, version: int | None = None) -> list[Entry]:
+    def entries(self, resource: Resource, version: int | None = None) -> list[StoredObject]:
         """All entries in the order of their keys, as they are now or as they were."""
         bucket = resource.bucket
         held = self._buckets.get(bucket, {})
         if version is not None and version < self.version:
-            past = self.history.undone(bucket, held, version)
+            past = self.history.entries_at(bucket, held, version)
             if past is not held:
                 return [past[key] for key in sorted(past)]
         order = self._order.get(bucket)
@@ -204,41 +201,43 @@ class Ledger:
             order = self._order[bucket] = sorted(held)
         return [held[key] for key in order]
 
-    # -- writing, in a turn ---------------------------------------------------------------------
+    # -- writing, in a transaction ---------------------------------------------------------------------
 
-    def write(self, resource: Resource, obj: Object, *, dry: bool = False) -> Entry:
+    def write(self, resource: Resource, obj: Object, *, dry: bool = False) -> StoredObject:
         """The object as an entry with a version of its own; a dry one is kept nowhere."""
         meta = obj["metadata"]
         key = key_of(meta.get("namespace", ""), meta["name"])
         version = self.version + 1
-        entry = Entry(key, {**obj, "metadata": {**meta, "resourceVersion": str(version)}}, version)
+        entry = StoredObject(
+            key, {**obj, "metadata": {**meta, "resourceVersion": str(version)}}, version
+        )
         if not dry:
             bucket = self._buckets.setdefault(resource.bucket, {})
             old = bucket.get(key)
             bucket[key] = entry
-            self._enter(resource, Change(version, key, old, entry))
+            self._enter(resource, Revision(version, key, old, entry))
         return entry
 
-    def remove(self, resource: Resource, entry: Entry, *, dry: bool = False) -> Entry:
+    def remove(self, resource: Resource, entry: StoredObject, *, dry: bool = False) -> StoredObject:
         """The entry as it was last, with the version of its end."""
         version = self.version + 1
         meta = {**entry.meta, "resourceVersion": str(version)}
-        last = Entry(entry.key, {**entry.object, "metadata": meta}, version)
+        last = StoredObject(entry.key, {**entry.object, "metadata": meta}, version)
         if not dry:
             del self._buckets[resource.bucket][entry.key]
-            self._enter(resource, Change(version, entry.key, entry, None))
+            self._enter(resource, Revision(version, entry.key, entry, None))
         return last
 
-    def _enter(self, resource: Resource, change: Change) -> None:
+    def _enter(self, resource: Resource, change: Revision) -> None:
         self.version = change.version
         if change.old is None or change.new is None:
             self._order.pop(resource.bucket, None)
         self.history.record(resource.bucket, change)
-        self._untold.append((resource.bucket, change))
+        self._undelivered.append((resource.bucket, change))
 
     def compact(self) -> None:
-        """Forgets what changed when; older versions are no longer to be had."""
-        with self.turn():
+        """Forget the history; older versions cannot be read any more."""
+        with self.transaction():
             for follower in tuple(self.followers):
                 follower()
             self.history.compact(self.version)
@@ -246,11 +245,11 @@ class Ledger:
 
     def bookmark(self) -> None:
         """Has watchers that take bookmarks send one."""
-        with self.turn():
+        with self.transaction():
             self.bookmarks += 1
         self.wake()
 
 
-def copied(obj: Any) -> Any:
+def deep_copy(obj: Any) -> Any:
     """A deep copy of plain data."""
     return msgspec.json.decode(msgspec.json.encode(obj))

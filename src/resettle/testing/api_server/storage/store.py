@@ -1,12 +1,8 @@
-"""What a test and its in-process controllers see of the server's objects.
+"""The objects of the server as a test and its in-process controllers read and write them.
 
-Every method may be called from any thread. What goes in is kept as it is, without the checks that
-a client meets; what comes out is a copy.
-
-How a stored object looks at the place it is asked for.
-
-Objects are kept without apiVersion and kind. Events are kept as the core group writes them; the
-group `events.k8s.io` has other names for the same things.
+Every method may be called from any thread. Objects are stored without the checks that a client
+meets, and returned as copies. They are kept without apiVersion and kind; events are kept as the
+core group writes them, and renamed where the group `events.k8s.io` has other field names.
 """
 
 from __future__ import annotations
@@ -18,12 +14,12 @@ import msgspec
 
 from resettle.errors import InputError
 from resettle.model.selectors import parse_selector
-from resettle.testing.api_server.objects.custom_kinds import registered, withdrawn
-from resettle.testing.api_server.objects.defaults import completed
+from resettle.testing.api_server.objects.custom_kinds import register_kinds, withdraw_kinds
+from resettle.testing.api_server.objects.defaults import add_metadata
 from resettle.testing.api_server.objects.kinds import Resource
-from resettle.testing.api_server.objects.patches import merged
-from resettle.testing.api_server.storage.revisions import Change as Recorded
-from resettle.testing.api_server.storage.revisions import Entry, Ledger, copied
+from resettle.testing.api_server.objects.patches import merge_patch
+from resettle.testing.api_server.storage.revisions import Revision as Recorded
+from resettle.testing.api_server.storage.revisions import Storage, StoredObject, deep_copy
 from resettle.testing.builders import Object
 
 _EVENT = {
@@ -43,14 +39,14 @@ def is_renamed(resource: Resource) -> bool:
     return resource.group == "events.k8s.io"
 
 
-def shown(resource: Resource, obj: Object) -> Object:
+def with_kind(resource: Resource, obj: Object) -> Object:
     """A stored object as it is seen here."""
     if is_renamed(resource):
         obj = {_EVENT.get(key, key): value for key, value in obj.items()}
     return {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
 
 
-def stored(resource: Resource, obj: Object) -> Object:
+def without_kind(resource: Resource, obj: Object) -> Object:
     """An object that was sent here, as it is kept."""
     bare = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
     if is_renamed(resource):
@@ -58,20 +54,20 @@ def stored(resource: Resource, obj: Object) -> Object:
     return bare
 
 
-def whole(resource: Resource, entry: Entry) -> bytes:
+def encode_object(resource: Resource, entry: StoredObject) -> bytes:
     """The entry as one object on its own."""
     if is_renamed(resource):
-        return msgspec.json.encode(shown(resource, entry.object))
+        return msgspec.json.encode(with_kind(resource, entry.object))
     head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'
     return head.encode() + entry.body[1:]
 
 
-def in_list(resource: Resource, entry: Entry) -> bytes:
+def encode_list_item(resource: Resource, entry: StoredObject) -> bytes:
     """The entry as an item of a list, where only custom resources repeat their kind."""
     if resource.custom:
-        return whole(resource, entry)
+        return encode_object(resource, entry)
     if is_renamed(resource):
-        item = shown(resource, entry.object)
+        item = with_kind(resource, entry.object)
         return msgspec.json.encode({k: v for k, v in item.items() if k not in _HEAD})
     return entry.body
 
@@ -81,7 +77,7 @@ _HEAD = ("kind", "apiVersion")
 _SPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
-class Change(NamedTuple):
+class ObjectChange(NamedTuple):
     """An object came (no `old`), changed, or went (no `new`)."""
 
     old: Object | None
@@ -91,30 +87,30 @@ class Change(NamedTuple):
 class Store:
     """The objects, by kind, name and namespace; a kind is `Pod`, or `Widget.example.com`."""
 
-    def __init__(self, ledger: Ledger, objects: Iterable[Object] = ()) -> None:
-        self._ledger = ledger
-        with ledger.turn():
+    def __init__(self, storage: Storage, objects: Iterable[Object] = ()) -> None:
+        self._storage = storage
+        with storage.transaction():
             for name in _SPACES:
                 self.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
             # Kinds come before the objects that are of them.
-            for obj in sorted(objects, key=lambda it: it["kind"] != "CustomResourceDefinition"):
+            for obj in sorted(objects, key=lambda obj: obj["kind"] != "CustomResourceDefinition"):
                 self.put(obj)
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Object | None:
         """The object, or None if there is none."""
-        resource = self._ledger.catalogue.named(kind)
-        with self._ledger.turn():
-            return _seen(resource, self._found(resource, name, namespace))
+        resource = self._storage.catalogue.of_kind(kind)
+        with self._storage.transaction():
+            return _object_or_none(resource, self._find(resource, name, namespace))
 
     def list(self, kind: str, *, namespace: str = "", labels: str = "") -> list[Object]:
         """All objects of the kind, or those of a namespace, or with labels such as `app=web`."""
-        resource, selector = self._ledger.catalogue.named(kind), parse_selector(labels)
-        with self._ledger.turn():
+        resource, selector = self._storage.catalogue.of_kind(kind), parse_selector(labels)
+        with self._storage.transaction():
             return [
-                shown(resource, it.copy())
-                for it in self._ledger.entries(resource)
-                if namespace in ("", it.meta.get("namespace"))
-                and selector.matches(it.meta.get("labels") or {})
+                with_kind(resource, entry.copy())
+                for entry in self._storage.entries(resource)
+                if namespace in ("", entry.meta.get("namespace"))
+                and selector.matches(entry.meta.get("labels") or {})
             ]
 
     def put(self, obj: Object) -> Object:
@@ -122,58 +118,62 @@ class Store:
 
         A uid, a creation time and whatever else every object has are filled in.
         """
-        resource = self._ledger.catalogue.of_object(obj)
-        with self._ledger.turn():
-            bare = copied(stored(resource, obj))
+        resource = self._storage.catalogue.of_object(obj)
+        with self._storage.transaction():
+            bare = deep_copy(without_kind(resource, obj))
             if not (bare.get("metadata") or {}).get("name"):
                 raise InputError(f"a {resource.kind} without a name was put; set `metadata.name`")
-            made = completed(self._ledger, resource, bare)
+            made = add_metadata(self._storage, resource, bare)
             if resource.namespaced:
-                self._settle(made["metadata"]["namespace"])
-            entry = self._ledger.write(resource, made)
-            registered(self._ledger, resource, entry)
-            return shown(resource, entry.copy())
+                self._ensure_namespace(made["metadata"]["namespace"])
+            entry = self._storage.write(resource, made)
+            register_kinds(self._storage, resource, entry)
+            return with_kind(resource, entry.copy())
 
     def merge(
         self, kind: str, name: str, patch: Object, namespace: str = "default"
     ) -> Object | None:
         """The object after a merge patch, its status included; None if there is no such object."""
-        resource = self._ledger.catalogue.named(kind)
-        with self._ledger.turn():
-            entry = self._found(resource, name, namespace)
+        resource = self._storage.catalogue.of_kind(kind)
+        with self._storage.transaction():
+            entry = self._find(resource, name, namespace)
             if entry is None:
                 return None
-            changed = self._ledger.write(resource, merged(entry.copy(), copied(patch)))
-            return _seen(resource, changed)
+            changed = self._storage.write(resource, merge_patch(entry.copy(), deep_copy(patch)))
+            return _object_or_none(resource, changed)
 
     def delete(self, kind: str, name: str, namespace: str = "default") -> bool:
         """Removes the object at once, as a kubelet does in the end; whether there was one."""
-        resource = self._ledger.catalogue.named(kind)
-        with self._ledger.turn():
-            entry = self._found(resource, name, namespace)
+        resource = self._storage.catalogue.of_kind(kind)
+        with self._storage.transaction():
+            entry = self._find(resource, name, namespace)
             if entry is None:
                 return False
-            self._ledger.remove(resource, entry)
-            withdrawn(self._ledger, resource, entry)
+            self._storage.remove(resource, entry)
+            withdraw_kinds(self._storage, resource, entry)
             return True
 
-    def subscribe(self, kind: str, callback: Callable[[Change], None]) -> Callable[[], None]:
+    def subscribe(self, kind: str, callback: Callable[[ObjectChange], None]) -> Callable[[], None]:
         """Calls back with every change of the kind from now on; the answer ends that.
 
         The call comes in the thread that made the change, before the client has its answer, so a
         controller that writes to the store from it has had its say by then.
         """
-        resource = self._ledger.catalogue.named(kind)
+        resource = self._storage.catalogue.of_kind(kind)
 
         def listener(change: Recorded) -> None:
-            callback(Change(_seen(resource, change.old), _seen(resource, change.new)))
+            callback(
+                ObjectChange(
+                    _object_or_none(resource, change.old), _object_or_none(resource, change.new)
+                )
+            )
 
-        listeners = self._ledger.listeners.setdefault(resource.bucket, [])
-        with self._ledger.turn():
+        listeners = self._storage.listeners.setdefault(resource.bucket, [])
+        with self._storage.transaction():
             listeners.append(listener)
 
         def end() -> None:
-            with self._ledger.turn():
+            with self._storage.transaction():
                 if listener in listeners:
                     listeners.remove(listener)
 
@@ -182,24 +182,24 @@ class Store:
     @property
     def version(self) -> int:
         """The resourceVersion of the last change."""
-        return self._ledger.version
+        return self._storage.version
 
     def compact(self) -> None:
         """Forgets what changed when: older versions and tokens answer 410. Open watches go on."""
-        self._ledger.compact()
+        self._storage.compact()
 
     def bookmark(self) -> None:
         """Has every watch that takes bookmarks send one."""
-        self._ledger.bookmark()
+        self._storage.bookmark()
 
-    def _found(self, resource: Resource, name: str, namespace: str) -> Entry | None:
-        return self._ledger.find(resource, namespace if resource.namespaced else "", name)
+    def _find(self, resource: Resource, name: str, namespace: str) -> StoredObject | None:
+        return self._storage.find(resource, namespace if resource.namespaced else "", name)
 
-    def _settle(self, namespace: str) -> None:
-        spaces = self._ledger.catalogue.named("Namespace")
-        if self._ledger.find(spaces, "", namespace) is None:
+    def _ensure_namespace(self, namespace: str) -> None:
+        spaces = self._storage.catalogue.of_kind("Namespace")
+        if self._storage.find(spaces, "", namespace) is None:
             self.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
 
 
-def _seen(resource: Resource, entry: Entry | None) -> Object | None:
-    return None if entry is None else shown(resource, entry.copy())
+def _object_or_none(resource: Resource, entry: StoredObject | None) -> Object | None:
+    return None if entry is None else with_kind(resource, entry.copy())
