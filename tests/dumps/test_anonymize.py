@@ -61,7 +61,10 @@ def test_what_every_cluster_has_stays(name: str) -> None:
         ),
         pytest.param("app", "a__b", DIGESTS.hash_name("a__b"), id="elsewhere such a value is one"),
         pytest.param(
-            "app", "no value!", f"?{DIGESTS.hash_name('no value!')}", id="what is no value stays none"
+            "app",
+            "no value!",
+            f"?{DIGESTS.hash_name('no value!')}",
+            id="what is no value stays none",
         ),
     ],
 )

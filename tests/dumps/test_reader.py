@@ -132,7 +132,9 @@ def test_an_object_that_does_not_fit_its_struct_is_an_error_that_names_its_place
 @pytest.mark.parametrize(
     ("kind", "item", "found"),
     [
-        pytest.param("Node", node("n").node, lambda it: [x.name for x in it.node_index], id="nodes"),
+        pytest.param(
+            "Node", node("n").node, lambda it: [x.name for x in it.node_index], id="nodes"
+        ),
         pytest.param("Pod", pod("p"), lambda it: [x.key for x in it.pods], id="pods"),
         pytest.param("Namespace", namespace("ns"), lambda it: list(it.namespaces), id="namespaces"),
         pytest.param(

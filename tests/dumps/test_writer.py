@@ -118,7 +118,9 @@ def test_every_field_that_the_model_reads_is_kept(kind: str, spelled_out: bool) 
     def names(struct: Any) -> list[str]:
         return [field.encode_name for field in msgspec.structs.fields(struct)]
 
-    assert names(trimmed_struct(KINDS[kind].struct, spelled_out=spelled_out)) == names(KINDS[kind].struct)
+    assert names(trimmed_struct(KINDS[kind].struct, spelled_out=spelled_out)) == names(
+        KINDS[kind].struct
+    )
 
 
 def test_objects_say_what_they_are_and_defaults_go_without_saying() -> None:

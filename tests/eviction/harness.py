@@ -35,9 +35,7 @@ def story(told: Coroutine[Any, Any, None]) -> None:
 class Rig:
     """All that it takes to carry out a plan, and what came of it."""
 
-    def __init__(
-        self, pocket: ApiServer, cache: Cache, client: Client, clock: ManualClock
-    ) -> None:
+    def __init__(self, pocket: ApiServer, cache: Cache, client: Client, clock: ManualClock) -> None:
         self.pocket = pocket
         self.cache = cache
         self.clock = clock

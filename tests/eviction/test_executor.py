@@ -60,7 +60,11 @@ def test_outcomes_stand_in_the_order_of_the_moves_however_late_an_answer_is() ->
             )
             outcomes = await rig.carried_out("a", "b", "c")
 
-            assert outcomes == [MoveResponse(E.EVICTED), MoveResponse(E.ERROR, "not now"), MoveResponse(E.EVICTED)]
+            assert outcomes == [
+                MoveResponse(E.EVICTED),
+                MoveResponse(E.ERROR, "not now"),
+                MoveResponse(E.EVICTED),
+            ]
 
     story(told())
 

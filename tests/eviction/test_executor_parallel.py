@@ -121,7 +121,10 @@ def test_a_request_that_waits_for_its_turn_is_not_sent_after_the_end() -> None:
             rig.stopped = True
             rig.clock.advance(timedelta(seconds=5))
 
-            assert await carrying == [MoveResponse(E.EVICTED), MoveResponse(E.UNSENT, "asked to stop")]
+            assert await carrying == [
+                MoveResponse(E.EVICTED),
+                MoveResponse(E.UNSENT, "asked to stop"),
+            ]
             assert rig.asked == ["a"]
 
     story(told())

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from resettle.eviction.in_flight import PATIENCE_SECONDS, UNKNOWN_SECONDS, InFlightMove, InFlightMoves, MoveStage
+from resettle.eviction.in_flight import (
+    PATIENCE_SECONDS,
+    UNKNOWN_SECONDS,
+    InFlightMove,
+    InFlightMoves,
+    MoveStage,
+)
 from resettle.framework import MoveResult, MoveResponse
 from resettle.log import Log
 from resettle.model.pod import IN_PROGRESS, Pod
@@ -172,7 +178,9 @@ fails_meanwhile = becomes(annotations=UNDER_WAY, phase="Failed")
         ),
     ],
 )
-def test_a_move_in_flight_comes_to_its_end(ending: MoveResult, steps: list[Step], says: str) -> None:
+def test_a_move_in_flight_comes_to_its_end(
+    ending: MoveResult, steps: list[Step], says: str
+) -> None:
     desk = Desk(seen("vm", annotations=WILLING))
 
     desk.asked(ending)
@@ -220,7 +228,9 @@ def test_patience_begins_anew_with_a_new_request() -> None:
         pytest.param(E.BACKGROUND, is_confirmed, "confirmed", id="accepted, and confirmed"),
     ],
 )
-def test_the_watch_may_be_quicker_than_the_answer(ending: MoveResult, step: Step, says: str) -> None:
+def test_the_watch_may_be_quicker_than_the_answer(
+    ending: MoveResult, step: Step, says: str
+) -> None:
     planned = seen("vm", annotations=WILLING)
     desk = Desk(planned)
 

@@ -27,7 +27,12 @@ MOVING = seen("web", annotations=UNDER_WAY)
             MoveStage.ASSUMED, VM, None, False, ["moved in background"], id="asked for, and gone"
         ),
         pytest.param(
-            MoveStage.CONFIRMED, MOVING, VM, False, ["not moved in background"], id="given up meanwhile"
+            MoveStage.CONFIRMED,
+            MOVING,
+            VM,
+            False,
+            ["not moved in background"],
+            id="given up meanwhile",
         ),
     ],
 )
@@ -51,4 +56,8 @@ def test_a_move_that_was_found_again_by_its_annotation_keeps_who_began_it() -> N
     ledger.take_over([InFlightMove(VM, MoveStage.ASSUMED, 0.0, "PodLifeTime", "daily")])
 
     (entry,) = ledger.moves
-    assert (entry.stage, entry.plugin, entry.profile) == (MoveStage.CONFIRMED, "PodLifeTime", "daily")
+    assert (entry.stage, entry.plugin, entry.profile) == (
+        MoveStage.CONFIRMED,
+        "PodLifeTime",
+        "daily",
+    )

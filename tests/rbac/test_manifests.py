@@ -109,7 +109,9 @@ def test_whoever_may_run_any_policy_may_read_all_kinds_and_use_every_mover() -> 
 
 
 def test_a_dry_run_of_any_policy_only_reads() -> None:
-    rights = permissions_for_any_policy(default_registry().values(), dry_run=True, lease=LeaseSettings())
+    rights = permissions_for_any_policy(
+        default_registry().values(), dry_run=True, lease=LeaseSettings()
+    )
 
     assert {right.verb for right in rights} == {"list", "watch"}
 

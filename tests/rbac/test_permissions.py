@@ -41,7 +41,9 @@ def lifetime(api_version: str) -> Descheduler:
         "pluginConfig: [{name: PodLifeTime, args: {maxPodLifeTimeSeconds: 9}}], "
         "plugins: {deschedule: {enabled: [PodLifeTime]}}}]}"
     )
-    return build_descheduler(load_policy(text, name="p", plugins=default_registry()), default_registry())
+    return build_descheduler(
+        load_policy(text, name="p", plugins=default_registry()), default_registry()
+    )
 
 
 def reading_widgets(kind: Kind) -> Descheduler:
@@ -140,7 +142,9 @@ def ensured(*bans: DeniedPermission) -> None:
 
     async def told() -> None:
         async with ApiServer(denied=bans) as pocket, Client(Access(server=pocket.url)) as client:
-            await require_permissions(client, required_permissions(lifetime("descheduler/v1alpha2")))
+            await require_permissions(
+                client, required_permissions(lifetime("descheduler/v1alpha2"))
+            )
 
     asyncio.run(told())
 
@@ -162,7 +166,9 @@ def ensured(*bans: DeniedPermission) -> None:
         ),
     ],
 )
-def test_what_is_missing_is_told_before_anything_starts(bans: list[DeniedPermission], says: str) -> None:
+def test_what_is_missing_is_told_before_anything_starts(
+    bans: list[DeniedPermission], says: str
+) -> None:
     with pytest.raises(Forbidden) as caught:
         ensured(*bans)
 

@@ -1,14 +1,12 @@
-"""Names turned into digests, the same one everywhere, so that a capture can be shown around.
+"""Removes what a plan does not read from objects, and replaces names by digests.
 
-What nobody has declared harmless is taken for a name: a field that the model learns to read is
-hashed until it is listed here. Keys of labels, taints and resources stay, and so do words that
-say what something is rather than whose: kinds, phases, reasons, effects, operators.
+A name has the same digest everywhere. Every text is taken for a name unless it is listed here, so
+a field that the model starts to read is hashed until it is listed. Keys of labels, taints and
+resources stay, and so do kinds, phases, reasons, effects and operators.
 
-What is kept of an object: the fields that the model reads, and nothing beside them.
-
-The shapes follow `model.wire` field by field, so a field that is read there is kept here; defaults
-are not written. Parts that stay undecoded there are kept to the byte, since pods that share them
-are told from others by these bytes; for hashing they are spelled out instead.
+The trimmed structs follow `model.decoding.wire` field by field; defaults are not written. Parts
+that stay undecoded there are kept byte by byte, because pods are grouped by these bytes; to be
+anonymized they are decoded.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ WELL_KNOWN = frozenset(
     """default kube-node-lease kube-public kube-system system-cluster-critical system-node-critical
     true false linux windows amd64 arm64 0.0.0.0 ::""".split()
 )
-"""Names that every cluster has, and values that name nobody; these stay wherever they stand."""
+"""Names that every cluster has, and values that identify no one; these are never hashed."""
 
 NOT_NAMES = frozenset(
     """accessModes apiVersion at creationTimestamp deletionTimestamp effect key kind
@@ -41,7 +39,7 @@ NOT_NAMES = frozenset(
     timeAdded timestamp topologyKey type
     unhealthyPodEvictionPolicy whenUnsatisfiable""".split()
 )
-"""Fields whose text is no name."""
+"""Fields whose text is not a name."""
 
 AMOUNTS = frozenset({"allocatable", "capacity", "limits", "overhead", "requests", "usage"})
 LABELS = frozenset({"labels", "matchLabels", "nodeSelector"})
@@ -52,12 +50,12 @@ _DIGITS = 15
 
 
 class Anonymizer:
-    """What names become under one salt."""
+    """Replaces names by digests that depend on a salt."""
 
     def __init__(self, salt: bytes) -> None:
         self._key = blake2b(salt).digest()
         self._made_for_pods: dict[tuple[str, str], str] = {}
-        # Labels and owners come again with every pod; what is met once only need not be held.
+        # Labels and owners come again with many pods; names that come once need not be kept.
         self.hash_name: Callable[[str], str] = lru_cache(maxsize=REMEMBERED)(self._name)
 
     def _name(self, text: str) -> str:
@@ -70,8 +68,8 @@ class Anonymizer:
     def hash_value(self, key: str, text: str) -> str:
         """The digest of a label's or taint's value, which can be compared as the value could.
 
-        Short numbers stay, since `Gt` and `Lt` go by them; several zones in one value stay several;
-        and what Kubernetes would not take as a value does not become one.
+        Short numbers stay, because `Gt` and `Lt` compare them; several zones in one value stay
+        several; and a value that is invalid in Kubernetes stays invalid.
         """
         if key in ZONE_LABELS and "__" in text:
             return "__".join(map(self.hash_name, text.split("__")))
@@ -82,11 +80,11 @@ class Anonymizer:
 
     def anonymize(self, kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
         """An object with digests in place of its names; pods come before the claims they own."""
-        made: dict[str, Any] = self._hashed("", item)
+        made: dict[str, Any] = self._hash_part("", item)
         meta = item["metadata"]
         place, name = meta.get("namespace", ""), meta.get("name", "")
         if kind == "Pod":
-            # The claim of such a volume is found by pod and volume, and has to be afterwards.
+            # The claim of such a volume is named after pod and volume; its digest must be too.
             for volume in item.get("spec", {}).get("volumes") or ():
                 if "ephemeral" in volume:
                     own = volume.get("name", "")
@@ -96,13 +94,13 @@ class Anonymizer:
             made["metadata"]["name"] = self._made_for_pods[place, name]
         return made
 
-    def _hashed(self, key: str, part: Any) -> Any:
+    def _hash_part(self, key: str, part: Any) -> Any:
         if isinstance(part, str):
             if key == "value":
                 return self.hash_value("", part)
             return part if key in NOT_NAMES else self.hash_name(part)
         if isinstance(part, list | tuple):
-            return [self._hashed(key, it) for it in part]
+            return [self._hash_part(key, item) for item in part]
         if not isinstance(part, dict) or key in AMOUNTS:
             return part
         if key in LABELS:
@@ -112,10 +110,10 @@ class Anonymizer:
         if key == "matchExpressions":
             values = [self.hash_value(part["key"], text) for text in part["values"]]
             return {**part, "values": values}
-        return {name: self._hashed(name, it) for name, it in part.items()}
+        return {name: self._hash_part(name, item) for name, item in part.items()}
 
     def _annotation(self, mark: str, text: str) -> str:
-        """Its words where a decision goes by them; of the others only that they are there."""
+        """The text itself where a decision depends on it, else its digest."""
         if mark == DELETION_COST and as_int64(text) is not None:
             return text
         plain = SOURCES if mark == SOURCE else SPELLINGS_OF_NO
@@ -134,15 +132,15 @@ SPELLED_OUT: dict[str, Any] = {
     "resource_claims": list[wire.Present],
     "scheduling_gates": list[wire.Present],
 }
-"""What the undecoded parts are made of."""
+"""The types of the parts that the wire structs leave undecoded."""
 
 
 @cache
 def trimmed_struct(struct: type[Struct], *, spelled_out: bool = False) -> Any:
-    """The struct to read an object with that is to be written again, as short as it goes."""
+    """A struct with the fields that the model reads, to decode an object and write it again."""
 
     def kept_type(hint: Any) -> Any:
-        """The type with every shape in it as it is kept."""
+        """The type with every wire struct in it replaced by its trimmed one."""
         if isinstance(hint, type) and issubclass(hint, wire.Wire | wire.Key):
             return trimmed_struct(hint, spelled_out=spelled_out)
         origin, inner = get_origin(hint), tuple(map(kept_type, get_args(hint)))

@@ -44,11 +44,11 @@ class Collection:
         self.measured: Measured = {}
         """What was measured of a live cluster, which is not among its objects."""
         self.taken_times: set[datetime] = set()
-        """When the captures among the sources were taken; other sources do not tell."""
+        """When the captures among the sources were taken; other sources have no time."""
 
     @property
     def taken_at(self) -> datetime | None:
-        """When all of it was taken, as far as any source tells; None where they disagree."""
+        """When all sources were taken; None if none has a time, or they differ."""
         return next(iter(self.taken_times)) if len(self.taken_times) == 1 else None
 
     @property
@@ -57,7 +57,7 @@ class Collection:
         return frozenset(self._wire) | usage.KINDS.keys()
 
     def begin_source(self, source: str) -> None:
-        """Names where the objects that follow come from."""
+        """Name the source of the objects that follow."""
         for kind, objects in self._objects.items():
             self._sources[kind].append((len(objects), source))
 
@@ -125,17 +125,17 @@ class Collection:
 
     def _source(self, kind: str, index: int) -> str:
         sources = self._sources[kind]
-        return sources[bisect_right(sources, index, key=lambda it: it[0]) - 1][1]
+        return sources[bisect_right(sources, index, key=lambda source: source[0]) - 1][1]
 
 
 def _in_words(error: Exception) -> str:
-    """What the decoder has to say, with an example where it misses a time."""
-    said = str(error)
-    example = "RFC3339" in said or "timezone" in said
-    return f"{said} (a time looks like `2026-01-31T12:00:00Z`)" if example else said
+    """The decoder's message, with an example if it expected a time."""
+    message = str(error)
+    example = "RFC3339" in message or "timezone" in message
+    return f"{message} (a time looks like `2026-01-31T12:00:00Z`)" if example else message
 
 
-def _unmeasured(name: str) -> AbstractContextManager[object]:
+def _no_measurement(name: str) -> AbstractContextManager[object]:
     return nullcontext()
 
 
@@ -143,7 +143,7 @@ def list_cluster(
     access: Access,
     reads: frozenset[str],
     declared: Iterable[Kind] = (),
-    phase: Phase = _unmeasured,
+    phase: Phase = _no_measurement,
 ) -> Collection:
     """Nodes, pods and the other kinds that are read, as the API server has them now."""
     # Imported here: plans from files do without sockets and TLS.

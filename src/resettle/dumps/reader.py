@@ -1,4 +1,4 @@
-"""A cluster from files: whatever `kubectl get … -o json` or `-o yaml` wrote.
+"""Reads a cluster from files that `kubectl get … -o json` or `-o yaml` wrote.
 
 A source is a file, a folder of files, or `-` for standard input; each holds one object, a `List`,
 or many documents. What cannot be understood is an error that names the file and the object: a plan
@@ -63,7 +63,7 @@ _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Dump:
-    """Objects read so far, from any number of sources; all of them, or what somebody `reads`."""
+    """Objects read so far, from any number of sources; `reads` names what the plugins need."""
 
     def __init__(self, kinds: Iterable[Kind] = (), reads: frozenset[str] | None = None) -> None:
         decoder = Decoder(conditions=reads is None or CONDITIONS in reads)
@@ -89,7 +89,7 @@ class Dump:
         for text in _yaml_documents(content, name):
             count += 1
             place = name if count == 1 else f"{name}: document {count}"
-            self._add_document(_decoded(text, place), text, place)
+            self._add_document(_decode(text, place), text, place)
         if not count:
             raise InputError(f"{name} is empty; {_MAKE_ONE}")
 
@@ -110,7 +110,7 @@ class Dump:
         for i, item in enumerate(document.items or ()):
             place = f"{name}: items[{i}]"
             known = kind in self.collection.kinds
-            self._add_object(item, place, kind if known else _decoded(item, place).kind or kind)
+            self._add_object(item, place, kind if known else _decode(item, place).kind or kind)
 
     def _add_object(self, content: Bytes, place: str, kind: str) -> None:
         if kind in self.collection.kinds:
@@ -128,7 +128,7 @@ class Dump:
             )
 
 
-def _decoded(content: Bytes, place: str) -> _Document:
+def _decode(content: Bytes, place: str) -> _Document:
     try:
         return _document.decode(content)
     except msgspec.ValidationError:
@@ -140,7 +140,7 @@ _MAKE_ONE = f"make a dump with `{KUBECTL_COMMAND}`"
 
 def _contents(source: str) -> Iterator[tuple[str, bytes | mmap.mmap]]:
     if source == "-":
-        yield "standard input", _unpacked(sys.stdin.buffer.read(), "standard input")
+        yield "standard input", _decompress(sys.stdin.buffer.read(), "standard input")
         return
     path = Path(source)
     if path.is_dir():
@@ -159,8 +159,8 @@ def _content(path: Path) -> bytes | mmap.mmap:
             return gzip.decompress(path.read_bytes())
         with path.open("rb") as file:
             if not path.is_file() or not path.stat().st_size:
-                return _unpacked(file.read(), str(path))
-            return _unpacked(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(path))
+                return _decompress(file.read(), str(path))
+            return _decompress(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(path))
     except FileNotFoundError:
         raise InputError(
             f"there is no file {path}; name a dump, a folder of dumps, or `-`"
@@ -169,8 +169,8 @@ def _content(path: Path) -> bytes | mmap.mmap:
         raise _unreadable(str(path), error) from None
 
 
-def _unpacked(content: bytes | mmap.mmap, name: str) -> bytes | mmap.mmap:
-    """The content itself, be it packed or not; a pipe has no name that would tell."""
+def _decompress(content: bytes | mmap.mmap, name: str) -> bytes | mmap.mmap:
+    """The content, decompressed if it is gzip; a pipe has no name that would show it."""
     if content[:2] != _GZIP_MARK:
         return content
     try:
@@ -187,7 +187,7 @@ def _unreadable(name: str, error: Exception) -> InputError:
 def _json_document(content: bytes | mmap.mmap, name: str) -> _Document | None:
     """The one JSON document a file holds, or None where it may be YAML after all."""
     try:
-        return _decoded(content, name)
+        return _decode(content, name)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if content.find(b"\n---") >= 0:
             return None

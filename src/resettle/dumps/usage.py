@@ -1,7 +1,7 @@
-"""Usage on paper: objects of `metrics.k8s.io` as the API has them, and answers of Prometheus.
+"""Measured usage in a dump: objects of `metrics.k8s.io`, and answers of Prometheus.
 
-A dump may hold both. What kubectl writes of the metrics API is read as it is; for an answer of
-Prometheus there is no such object, so there is one of our own, `QueryAnswer`.
+What kubectl writes of the metrics API is read as it is; Kubernetes has no object for an answer of
+Prometheus, so there is one of our own, `QueryAnswer`.
 """
 
 from __future__ import annotations
@@ -86,33 +86,34 @@ class UsageReader:
                     self._answer(item)
         except (InputError, msgspec.ValidationError, ValueError) as error:
             raise InputError(
-                f"{place} is not a {kind} as it should be: {error}; mend it or leave it out"
+                f"{place} is not a {kind} as it should be: {error}; correct it or leave it out"
             ) from None
 
     def _answer(self, item: QueryAnswer) -> None:
         figures = tuple(
-            Figure(it.node, float(it.number), at)
-            for it in item.samples
-            if (at := parse_time(it.at)) is not None
+            Figure(sample.node, float(sample.number), at)
+            for sample in item.samples
+            if (at := parse_time(sample.at)) is not None
         )
         question = MetricsQuery(PROMETHEUS, item.query, item.node_label)
         self._answers[question] = Readings(figures=figures)
 
     @property
     def usage(self) -> Measured:
-        """All of it; nothing is known of whom the dump does not speak."""
-        found = dict(self._answers)
+        """All usage in the dump; nodes and pods without an object have none."""
+        measured = dict(self._answers)
         if self._nodes or self._pods:
-            # A single look has nothing to be evened out with.
-            found[METRICS_API] = found[SMOOTHED] = Readings(nodes=self._nodes, pods=self._pods)
-        return found
+            # One measurement alone cannot be smoothed.
+            readings = Readings(nodes=self._nodes, pods=self._pods)
+            measured[METRICS_API] = measured[SMOOTHED] = readings
+        return measured
 
 
 # -- writing --------------------------------------------------------------------------------------
 
 
 def objects_of(usage: Measured) -> Iterator[dict[str, Any]]:
-    """The objects that a dump keeps it in; what could not be asked leaves nothing to keep."""
+    """The objects of a dump for this usage; none for sources that could not be read."""
     for question, readings in sorted(usage.items()):
         twice = question == SMOOTHED and METRICS_API in usage
         if readings.failure or twice:
@@ -154,8 +155,8 @@ def _written_answer(question: MetricsQuery, readings: Readings) -> dict[str, Any
         "query": question.query,
         "nodeLabel": question.label,
         "samples": [
-            {"node": it.node, "number": repr(it.number), "at": _written_time(it.at)}
-            for it in readings.figures
+            {"node": figure.node, "number": repr(figure.number), "at": _written_time(figure.at)}
+            for figure in readings.figures
         ],
     }
 

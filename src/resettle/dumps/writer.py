@@ -1,9 +1,8 @@
-"""A live cluster written down, page by page, as a dump that `--cluster` reads back.
+"""Writes a live cluster, page by page, as a dump that `--cluster` reads back.
 
-Nothing is held but the page at hand, so a large cluster takes no more memory than a small one. Of
-each object only what a plan reads is written (`kept`): no environment, no command, no secret.
-
-When a dump was taken, for those that tell: an annotation on the list itself.
+Only one page is in memory at a time, so a large cluster takes no more memory than a small one. Only
+the fields that a plan reads are written: no environment, no command, no secret. An annotation on
+the list says when the dump was taken.
 """
 
 from __future__ import annotations
@@ -39,33 +38,33 @@ _list_meta = msgspec.json.Decoder(DumpListMeta)
 
 
 def list_metadata(at: datetime) -> DumpListMeta:
-    """What a list says of itself that was taken at this time."""
-    told = at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return DumpListMeta(Annotations(told))
+    """The metadata of a list that was taken at this time."""
+    time = at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return DumpListMeta(Annotations(time))
 
 
 def taken_at(metadata: Raw, name: str) -> datetime | None:
-    """When a list was taken, going by its metadata; None if it does not tell."""
+    """When a list was taken, from its metadata; None if that has no time."""
     if TAKEN_AT.encode() not in bytes(metadata):
         return None
     try:
-        said = _list_meta.decode(metadata).annotations
-        return parse_time(said.taken_at if said else None)
+        annotations = _list_meta.decode(metadata).annotations
+        return parse_time(annotations.taken_at if annotations else None)
     except (InputError, msgspec.ValidationError) as error:
         raise InputError(f"{name}: `{TAKEN_AT}`: {error}") from None
 
 
 GZIP = 31
-"""How zlib is told to write the format of `.gz` files; their header then holds no time."""
+"""The `wbits` of zlib for `.gz` files; their header then has no time."""
 
 OnProgress = Callable[[str, int], None]
 
 
 class Sink(Protocol):
-    """Where bytes go."""
+    """What bytes are written to."""
 
     def write(self, content: bytes, /) -> object:
-        """Takes some more."""
+        """Write the bytes."""
 
 
 class CaptureSummary(NamedTuple):
@@ -84,19 +83,19 @@ def write_capture(
     on_progress: OnProgress = lambda plural, count: None,
     usage: Measured | None = None,
 ) -> CaptureSummary:
-    """Writes the cluster to the sink; `tell` hears after each page how many there are so far."""
+    """Write the cluster to the sink; call `on_progress` after each page with the count so far."""
     out = _Gzip(sink)
     counts: dict[str, int] = {}
-    head = {"apiVersion": "v1", "kind": "List", "metadata": list_metadata(at)}
-    out.write(msgspec.json.encode(head)[:-1] + b',"items":[')
+    list_head = {"apiVersion": "v1", "kind": "List", "metadata": list_metadata(at)}
+    out.write(msgspec.json.encode(list_head)[:-1] + b',"items":[')
     between = b"\n"
     for kind in kinds:
         if anonymizer is not None and not isinstance(kind, BuiltInKind):
-            continue  # nobody has said which of its fields are names
+            continue  # it is not known which of its fields are names
         counts[kind.plural] = 0
         for items in _pages(api, kind, hashing=anonymizer is not None):
             if items:
-                written = (_written(kind, item, anonymizer) for item in items)
+                written = (_encode(kind, item, anonymizer) for item in items)
                 out.write(between + b",\n".join(written))
                 between = b",\n"
             counts[kind.plural] += len(items)
@@ -104,9 +103,9 @@ def write_capture(
     for item in objects_of(usage or {}):
         title = KINDS[item["kind"]].title
         counts[title] = counts.get(title, 0) + 1
-        said = {key: item.pop(key) for key in ("apiVersion", "kind")}
-        shown = item if anonymizer is None else anonymizer.anonymize(said["kind"], item)
-        out.write(between + msgspec.json.encode({**said, **shown}))
+        head = {key: item.pop(key) for key in ("apiVersion", "kind")}
+        shown = item if anonymizer is None else anonymizer.anonymize(head["kind"], item)
+        out.write(between + msgspec.json.encode({**head, **shown}))
         between = b",\n"
     out.write(b"\n]}\n")
     return CaptureSummary(counts, out.end())
@@ -126,7 +125,7 @@ def _pages(api: ListClient, kind: Kind, *, hashing: bool) -> Iterator[list[Any]]
         yield page.items or []
 
 
-def _written(kind: Kind, item: Any, digests: Anonymizer | None) -> bytes:
+def _encode(kind: Kind, item: Any, digests: Anonymizer | None) -> bytes:
     says = {"apiVersion": kind.api_version, "kind": kind.name}
     if not isinstance(kind, BuiltInKind):
         # The struct of a plugin may have room for its kind, which a list does not repeat.
@@ -148,7 +147,7 @@ class _Gzip:
         self._put(self._packer.compress(content))
 
     def end(self) -> int:
-        """Writes what is left, and tells how much there was in all."""
+        """Write what is left, and return how many bytes were written in all."""
         self._put(self._packer.flush())
         return self._size
 

@@ -1,7 +1,7 @@
-"""EvictionAPI: pods leave through the eviction API, which keeps their disruption budgets.
+"""EvictionAPI: evicts pods through the eviction API, which respects their disruption budgets.
 
-A request names the uid it means, so that a namesake is never evicted in a pod's stead. Of a pod
-that says somebody else moves it on request, the API server's refusal may mean just that: the move
+A request names the uid of the pod, so that a new pod of the same name is never evicted. For a pod
+whose annotation says that another controller moves it on request, a refusal may mean that the move
 has begun and goes on in the background.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from resettle.errors import AnswerLost, ClusterError, ClusterUnreachable, NotNow
-from resettle.framework.mover import MoveResult, ApiRequests, Options, MoveResponse, ApiResponse
+from resettle.framework.mover import ApiRequests, ApiResponse, MoveResponse, MoveResult, Options
 from resettle.framework.plan import Move
 from resettle.framework.plugin import Permission, Plugin
 from resettle.kube.failures import role_rule
@@ -20,7 +20,7 @@ from resettle.policy.args import Args
 
 REQUESTED_BY = "sigs.k8s.io/descheduler"
 BEGUN = "Eviction triggered evacuation"
-"""What stands in a refusal of somebody who moves the pod from now on."""
+"""Part of the refusal by a webhook whose controller moves the pod from now on."""
 _SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 _BUSY_BUDGET = "couldn't update PodDisruptionBudget"
 _BUDGET = "poddisruptionbudget"
@@ -42,7 +42,7 @@ class EvictionAPI:
         except AnswerLost as error:
             return MoveResponse(MoveResult.UNKNOWN, str(error))
         except ClusterUnreachable as error:
-            # The next pod would fare no better: the rest of the plan waits for the next cycle.
+            # The next pod would fail as well: the rest of the plan waits for the next cycle.
             raise NotNow(str(error)) from None
         except ClusterError as error:
             return MoveResponse(MoveResult.ERROR, str(error))
@@ -50,7 +50,7 @@ class EvictionAPI:
 
 
 def eviction_of(pod: Pod, options: Options) -> bytes:
-    """The request, with who asks and why."""
+    """The body of the eviction request, with who requests it and why."""
     why = f"triggered by {options.profile}/{options.initiator}: {options.reason}"
     how: dict[str, object] = {"preconditions": {"uid": pod.uid}}
     if options.grace_period_seconds is not None:
@@ -74,46 +74,46 @@ def outcome_of(reply: ApiResponse, pod: Pod, options: Options) -> MoveResponse:
     if reply.status < 300:
         return MoveResponse(MoveResult.EVICTED)
     answer = Answer(reply.status, reply.body)
-    said = status_of(answer)
-    return MoveResponse(_ending(answer, pod, options), _words(said))
+    status = status_of(answer)
+    return MoveResponse(_ending(answer, pod, options), _message(status))
 
 
-def _words(said: Status) -> str:
-    """What was said, with what helps where we know it."""
-    if _NOT_ALLOWED in said.message:
-        return f"{said.message}; add to its role: {role_rule('create', 'pods/eviction')}"
-    causes = " ".join(cause.message for cause in said.causes if cause.message)
-    return causes or said.message
+def _message(status: Status) -> str:
+    """The server's message, with the missing rule if it is about a permission."""
+    if _NOT_ALLOWED in status.message:
+        return f"{status.message}; add to its role: {role_rule('create', 'pods/eviction')}"
+    causes = " ".join(cause.message for cause in status.causes if cause.message)
+    return causes or status.message
 
 
 def _ending(answer: Answer, pod: Pod, options: Options) -> MoveResult:
-    said = status_of(answer)
+    status = status_of(answer)
     match answer.status:
         case 404:
             return MoveResult.GONE
-        case 409 if "UID" in said.message:
-            # A precondition that fails: another pod bears the name by now.
+        case 409 if "UID" in status.message:
+            # The precondition failed: another pod has the name by now.
             return MoveResult.GONE
-        case 429 if BEGUN in said.message and pod.has_annotation(ON_REQUEST):
+        case 429 if BEGUN in status.message and pod.has_annotation(ON_REQUEST):
             if not options.in_background:
                 return MoveResult.WEBHOOK
             return MoveResult.GONE if pod.finished else MoveResult.BACKGROUND
         case 429 if budget_of(answer) is not None:
             return MoveResult.BUDGET
-        case _ if said.webhook is not None:
+        case _ if status.webhook is not None:
             return MoveResult.WEBHOOK
-        case 500 if _SEVERAL_BUDGETS in said.message:
+        case 500 if _SEVERAL_BUDGETS in status.message:
             return MoveResult.BUDGET
-        case 403 if _BUDGET in said.message:
+        case 403 if _BUDGET in status.message:
             # Its status makes no sense, or too many pods that it has let go are still there.
             return MoveResult.BUDGET
-        case 500 if "failed calling webhook" in said.message:
+        case 500 if "failed calling webhook" in status.message:
             return MoveResult.ERROR
-        case 504 if _BUSY_BUDGET in said.message:
+        case 504 if _BUSY_BUDGET in status.message:
             # The budget is written before the pod is touched, and was not.
             return MoveResult.ERROR
         case 500 | 502 | 503 | 504:
-            # The server, or somebody between us and it, gave up midway; it may be done even so.
+            # The server, or a proxy before it, gave up midway; the pod may be evicted nevertheless.
             return MoveResult.UNKNOWN
         case _:
             return MoveResult.ERROR

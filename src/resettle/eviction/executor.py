@@ -15,7 +15,7 @@ from typing import Any
 from resettle.errors import NotNow
 from resettle.eviction.in_flight import InFlightMoves
 from resettle.eviction.pod_events import EventWriter
-from resettle.framework.mover import MoveResult, OnMoveResponse, Mover, Options, MoveResponse
+from resettle.framework.mover import Mover, MoveResponse, MoveResult, OnMoveResponse, Options
 from resettle.framework.plan import Move
 from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
@@ -102,7 +102,9 @@ class PlanExecutor:
             return MoveResponse(MoveResult.UNSENT, str(error))
         except Exception as error:
             # A mover from a plugin of others: what it did before it failed cannot be known.
-            outcome = MoveResponse(MoveResult.UNKNOWN, f"the mover failed: {type(error).__name__}: {error}")
+            outcome = MoveResponse(
+                MoveResult.UNKNOWN, f"the mover failed: {type(error).__name__}: {error}"
+            )
         self._log_outcome(move, outcome)
         self._in_flight.add(move, outcome)
         self._event_writer.record_move(move, outcome)
@@ -132,7 +134,11 @@ class PlanExecutor:
 
     def _log_outcome(self, move: Move, outcome: MoveResponse) -> None:
         ending = outcome.result
-        write = self._log.warning if ending in (MoveResult.UNKNOWN, MoveResult.ERROR) else self._log.info
+        write = (
+            self._log.warning
+            if ending in (MoveResult.UNKNOWN, MoveResult.ERROR)
+            else self._log.info
+        )
         write(
             EVENTS.get(ending, str(ending)),
             pod=move.pod.key,

@@ -8,8 +8,8 @@
        └── time passes, or the pod ends or goes ──► dropped, or done
 
 A pod in flight is *moving* to the planner: it gets no second request, and every limit counts it.
-Entries for moves that go on in the background are found again in the pods themselves, by their
-annotations, so that a new process knows what an old one began. Only what nobody has confirmed ages.
+Moves that go on in the background are recognised by annotations of the pods, so a new process knows
+what an old one has started. Only moves that are not confirmed expire.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from enum import StrEnum
 from msgspec import Struct, structs
 
 from resettle.clock import Clock
-from resettle.framework.mover import MoveResult, MoveResponse
+from resettle.framework.mover import MoveResponse, MoveResult
 from resettle.framework.plan import Move
 from resettle.log import Log
 from resettle.model.pod import IN_PROGRESS, ON_REQUEST, Pod
@@ -60,12 +60,12 @@ class InFlightMove(Struct, frozen=True):
 
     @property
     def in_background(self) -> bool:
-        """Whether somebody else moves the pod."""
+        """Whether another controller moves the pod."""
         return self.stage in (MoveStage.ASSUMED, MoveStage.CONFIRMED)
 
 
 OnEnded = Callable[[InFlightMove, bool], None]
-"""Told of an entry that ends, and whether the pod has left."""
+"""Called when a move ends, with whether the pod has left its node."""
 
 
 class InFlightMoves:
@@ -98,14 +98,14 @@ class InFlightMoves:
         return frozenset(self._moves)
 
     def add(self, move: Move, outcome: MoveResponse) -> None:
-        """Takes note of what came of a move, unless its end has been seen already."""
+        """Follow a move from now on, unless its end has been seen already."""
         stage, pod = _STAGE_BY_ENDING.get(outcome.result), move.pod
         if stage is None:
             return
         self._admit(InFlightMove(pod, stage, self._clock.steady(), move.plugin, move.profile))
 
     def take_over(self, moves: Iterable[InFlightMove]) -> None:
-        """Goes on with what another ledger had in flight, whatever became of it meanwhile."""
+        """Continue with the moves of another instance, whatever happened to them meanwhile."""
         for entry in moves:
             self._admit(entry)
 
@@ -114,7 +114,7 @@ class InFlightMoves:
         known = self._moves.get(pod.uid)
         live = self._live_pod(pod.namespace, pod.name)
         if known is not None and known.in_background:
-            # The watch was quicker, but cannot tell on whose word the pod moves.
+            # The watch was faster, but does not know which plugin and profile asked for the move.
             entry = structs.replace(known, plugin=entry.plugin, profile=entry.profile)
             self._moves[pod.uid] = entry
         elif live is None or _has_left(live, pod.uid, entry.stage):
@@ -127,7 +127,7 @@ class InFlightMoves:
             self._moves[pod.uid] = entry
 
     def on_pod_change(self, before: Pod | None, after: Pod | None) -> None:
-        """A pod has come, changed or gone."""
+        """Follow a pod that was added, changed or deleted."""
         if not self._moves and (after is None or not after.template.annotations):
             return  # nearly always
         gone = "" if before is None or (after and after.uid == before.uid) else before.uid
@@ -142,7 +142,7 @@ class InFlightMoves:
             self._follow(entry, before, after)
 
     def drop_expired(self) -> None:
-        """Gives up on what has been waited for long enough."""
+        """Drop the moves that have waited too long for a confirmation."""
         now = self._clock.steady()
         for uid, entry in list(self._moves.items()):
             if now - entry.since > _SECONDS_BY_STAGE.get(entry.stage, PATIENCE_SECONDS) and (
@@ -160,7 +160,7 @@ class InFlightMoves:
     def _follow(self, entry: InFlightMove, before: Pod | None, after: Pod) -> None:
         left = _has_left(after, after.uid, entry.stage)
         if entry.in_background:
-            # A mover of somebody else's may move pods in background that bear no annotation.
+            # A mover of another plugin may move pods in the background that have no annotation.
             was_willing = entry.pod.has_annotation(ON_REQUEST)
             gave_up = was_willing and not after.has_annotation(ON_REQUEST)
             was_begun = before is not None and before.has_annotation(IN_PROGRESS)
@@ -200,7 +200,7 @@ def _has_succeeded(pod: Pod) -> bool:
 
 
 def _has_left(live: Pod, uid: str, stage: MoveStage) -> bool:
-    """Whether the pod has gone, or shows that it will: a pod that others move must be gone."""
+    """Whether the pod is gone, or terminating; a pod that others move must be gone."""
     if live.uid != uid:
         return True
     return live.terminating and stage in (MoveStage.EVICTED, MoveStage.UNKNOWN)

@@ -1,7 +1,7 @@
-"""Events on the pods that were moved: who moved them, and why.
+"""Kubernetes events on the pods that were moved: by which plugin, and why.
 
-They are written beside the evictions, at a pace of their own, and never hold one up: where the API
-server cannot keep up, or may not take them, events are lost and the log says so once.
+They are written at their own rate and never delay an eviction: where the API server is too slow, or
+refuses them, events are dropped and the log says so once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec import Struct
 from resettle.clock import Clock, to_the_second
 from resettle.errors import ResettleError
 from resettle.eviction.eviction_api import REQUESTED_BY
-from resettle.framework.mover import MoveResult, MoveResponse
+from resettle.framework.mover import MoveResponse, MoveResult
 from resettle.framework.plan import HeldBack, Move
 from resettle.framework.verdict import Limit, Refusal
 from resettle.kube.failures import role_rule
@@ -34,16 +34,16 @@ _FORBIDDEN = 403
 _NOT_ALLOWED = "cannot create resource"
 _QUEUE_LIMIT = 20_000
 _BATCH_LIMIT = 64
-"""How many events go out in one breath."""
+"""How many events are sent together."""
 _BATCH_SECONDS = 0.02
-"""How long others may come in before it is drawn."""
+"""How long to wait for more events before a batch is sent."""
 _FLUSH_SECONDS = 5.0
 _LONGEST_NOTE = 1024
 """In bytes; the API server refuses a longer one."""
 _LONGEST_NAME = 230
 _PROCESS_ID = os.urandom(6).hex()
 _serial = count(0x1000)
-"""Names of events: what no other process draws, and what this one has not used yet."""
+"""Names of events end with an id of this process and a serial number, so they are unique."""
 
 
 class EventWriter:
@@ -61,22 +61,23 @@ class EventWriter:
         self._waiting: deque[tuple[Move, str, datetime]] = deque()
         self._is_pending = asyncio.Event()
         self._is_drained = asyncio.Event()
-        """Whether everything in line is written."""
+        """Whether every event of the queue is written."""
         self._is_drained.set()
 
     def record_move(self, move: Move, outcome: MoveResponse) -> None:
-        """Puts the event for an outcome in line, if it is worth one."""
+        """Queue the event for the outcome of a move, if there is to be one."""
         ending = outcome.result
         if ending is MoveResult.EVICTED or (self.failures and ending.declined):
             self._put(move, "" if ending is MoveResult.EVICTED else outcome.message or str(ending))
 
-    def record_held_back(self, those: Iterable[HeldBack]) -> None:
-        """Puts events in line for moves that a limit or a budget did not allow, if that is wanted.
+    def record_held_back(self, moves: Iterable[HeldBack]) -> None:
+        """Queue events for moves that a limit or a budget did not allow, if `failures` is set.
 
-        The peer tries each of them and is refused; the plan knows beforehand.
+        Upstream tries each of them and is refused; the plan knows beforehand.
         """
-        for one in those if self.failures else ():
-            self._put(one.move, _upstream_limit_note(one.refusal) or one.refusal.sentence)
+        for held_back in moves if self.failures else ():
+            refusal = held_back.refusal
+            self._put(held_back.move, _upstream_limit_note(refusal) or refusal.sentence)
 
     def _put(self, move: Move, failure: str) -> None:
         if len(self._waiting) >= _QUEUE_LIMIT:
@@ -89,7 +90,7 @@ class EventWriter:
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
-        """Writes what comes in while the block lasts, and a little longer what is still in line."""
+        """Write events while the block lasts, then for a few seconds those still in the queue."""
         writer = asyncio.create_task(self._write())
         try:
             yield
@@ -119,7 +120,7 @@ class EventWriter:
                 self._is_drained.set()
 
     async def _post_together(self, events: list[tuple[Move, str, datetime]]) -> None:
-        """Writes events together, and those that a busy server turned away once more, alone."""
+        """Write events together; those that a busy server refused are sent again one by one."""
         posts = [self._post(*event) for event in events]
         answers: list[Answer | None] = [None]
         if len(posts) > 1:
@@ -139,15 +140,15 @@ class EventWriter:
 
 
 def _why_not(answer: Answer) -> str:
-    """What the API server has against events, in words that are the same for all of them."""
-    said = status_of(answer).message
-    if answer.status == _FORBIDDEN and _NOT_ALLOWED in said:
+    """Why the API server refuses events, in a sentence that is equal for all of them."""
+    message = status_of(answer).message
+    if answer.status == _FORBIDDEN and _NOT_ALLOWED in message:
         return f"we may not create them; add to our role: {role_rule('create', 'events', GROUP)}"
     return f"the API server answered {answer.status}"
 
 
 def _upstream_limit_note(refusal: Refusal) -> str:
-    """The peer's words for the limits that it has."""
+    """Upstream's message for the limits that it has; empty for others."""
     match refusal.limit:
         case Limit.TOTAL | Limit.NODE | Limit.NAMESPACE:
             return f"{refusal.limit} eviction limit exceeded ({refusal.facts['count']})"
@@ -168,7 +169,7 @@ class _Regarding(Struct, gc=False, rename="camel"):
 
 
 class PodEvent(Struct, gc=False, rename="camel"):
-    """What happened to a pod, as `events.k8s.io/v1` has it."""
+    """An `events.k8s.io/v1` Event about a pod."""
 
     metadata: _Meta
     event_time: str
@@ -184,13 +185,13 @@ class PodEvent(Struct, gc=False, rename="camel"):
 
 
 def event_of(move: Move, failure: str, instance: str, at: datetime) -> PodEvent:
-    """The event; without a `failure` the pod was evicted."""
+    """The event for a move; without a `failure` the pod was evicted."""
     pod = move.pod
     name, namespace = pod.name, pod.namespace
     by = f"{move.plugin} in profile {move.profile}: {move.reason}"
     what = f"pod eviction from {pod.node} node by {REQUESTED_BY}"
     note = f"{what} failed: {failure}; {by}" if failure else f"{what}; {by}"
-    if len(note) > _LONGEST_NOTE // 4:  # a sign has at most four bytes
+    if len(note) > _LONGEST_NOTE // 4:  # a character has at most four bytes
         note = note.encode()[:_LONGEST_NOTE].decode(errors="ignore")
     return PodEvent(
         _Meta(f"{name[:_LONGEST_NAME].rstrip('-.')}.{_PROCESS_ID}{next(_serial):x}", namespace),

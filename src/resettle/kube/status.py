@@ -1,8 +1,8 @@
-"""What the API server said, and what it means.
+"""Answers of the API server, and what refusals mean.
 
-A 429 has three meanings. A spent budget names itself as the cause, a webhook says that it denied
-the request, and only an overloaded server means what HTTP means by it: the request was not acted
-upon and may come again a little later.
+A 429 has three meanings. A spent disruption budget is named as the cause, a webhook says that it
+denied the request, and only an overloaded server means what HTTP means by it: the request was not
+acted upon and may be sent again a little later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_PLAIN_WORDS = 200
 
 
 class Answer(Struct, frozen=True):
-    """What the API server said."""
+    """An answer of the API server."""
 
     status: int
     body: bytes
@@ -29,7 +29,7 @@ class Answer(Struct, frozen=True):
 
     @property
     def is_success(self) -> bool:
-        """Whether it did what was asked."""
+        """Whether the server carried out the request."""
         return self.status < 300
 
 
@@ -41,7 +41,7 @@ class Cause(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """A refusal as the API server words it; empty but for its message if a proxy spoke instead."""
+    """The Status object of a refusal; it has only a message if a proxy answered instead."""
 
     message: str = ""
     reason: str = ""
@@ -53,8 +53,8 @@ class Status(Struct, frozen=True, kw_only=True):
     @property
     def webhook(self) -> str | None:
         """The name of the admission webhook that denied the request, if one did."""
-        found = _WEBHOOK.match(self.message)
-        return found[1] if found else None
+        match = _WEBHOOK.match(self.message)
+        return match[1] if match else None
 
 
 class _Details(Struct):
@@ -73,7 +73,7 @@ _decoder = msgspec.json.Decoder(_Wire)
 
 
 def status_of(answer: Answer) -> Status:
-    """What a refusal says, be it a Status or plain words."""
+    """The status in a refusal, which is a Status object or plain text."""
     try:
         wire = _decoder.decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -82,7 +82,7 @@ def status_of(answer: Answer) -> Status:
         words = answer.body[:_LONGEST_PLAIN_WORDS].decode(errors="replace").strip()
         return Status(message=words, retry_after_seconds=answer.retry_after, plain=True)
     details = wire.details or _Details()
-    # The header and the status say the same when both speak; zero seconds means no advice.
+    # Header and status agree where both are present; zero seconds means no advice.
     wait = answer.retry_after or details.retry_after_seconds or None
     return Status(
         message=wire.message or "",
@@ -93,7 +93,7 @@ def status_of(answer: Answer) -> Status:
 
 
 def is_overload(answer: Answer) -> bool:
-    """Whether the server is too busy: it did nothing, and another try may do better."""
+    """Whether the server is too busy: it did nothing, and another try may succeed."""
     if answer.status != TOO_MANY_REQUESTS:
         return False
     status = status_of(answer)
@@ -103,14 +103,14 @@ def is_overload(answer: Answer) -> bool:
 
 
 def budget_of(answer: Answer) -> str | None:
-    """The budget that refused an eviction: its name, empty if it goes unnamed, None if none did."""
+    """The name of the budget that refused an eviction; empty if unnamed, None if none did."""
     if answer.status != TOO_MANY_REQUESTS:
         return None
     cause = _budget_cause(status_of(answer))
     if cause is None:
         return None
-    found = _BUDGET_NAME.match(cause.message)
-    return found[1] if found else ""
+    match = _BUDGET_NAME.match(cause.message)
+    return match[1] if match else ""
 
 
 def _budget_cause(status: Status) -> Cause | None:

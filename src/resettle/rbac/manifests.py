@@ -1,7 +1,7 @@
-"""The manifest that gives a service account just the rights it needs.
+"""The manifest that gives a service account exactly the permissions it needs.
 
-Rights that hold everywhere make a ClusterRole; those of one namespace, such as the lease, a Role
-there. Nothing is granted on more than one lease, and nothing with a `*`.
+Cluster-wide permissions go into a ClusterRole; those of one namespace, such as the lease, into a
+Role there. Only one lease may be written, and no rule has a `*`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Object = dict[str, Any]
 
 
 class ManifestNames(Struct, frozen=True, kw_only=True):
-    """What the objects are called, and whose rights they are."""
+    """The names of the roles and bindings, and of the service account they are for."""
 
     name: str = "resettle"
     """Of the roles and bindings."""
@@ -35,13 +35,13 @@ class ManifestNames(Struct, frozen=True, kw_only=True):
     """The service account; empty for the same name."""
 
     def validate(self) -> ManifestNames:
-        """The names, or an error that lists those that no object can have."""
-        asked = [
+        """Return the names, or raise an error that lists those that are invalid."""
+        flags = [
             ("--name", self.name, _LONGER_NAME),
             ("--namespace", self.namespace, _NAME),
             ("--service-account", self.account or "none", _LONGER_NAME),
         ]
-        wrong = [f"{flag} is `{said}`" for flag, said, form in asked if not form.match(said)]
+        wrong = [f"{flag} is `{name}`" for flag, name, form in flags if not form.match(name)]
         if wrong:
             raise InputError(
                 f"{', '.join(wrong)}: no object can be called so; use a-z, 0-9 and `-`"
@@ -50,11 +50,11 @@ class ManifestNames(Struct, frozen=True, kw_only=True):
 
 
 def manifest(permissions: Iterable[ApiPermission], names: ManifestNames) -> list[Object]:
-    """The service account, its roles, and what binds them to it."""
-    found = [_account(names)]
+    """The service account, its roles and their bindings."""
+    objects = [_account(names)]
     for namespace, granted in policy_rules(permissions).items():
-        found += _granting(namespace, json.decode(json.encode(granted)), names)
-    return found
+        objects += _role_and_binding(namespace, json.decode(json.encode(granted)), names)
+    return objects
 
 
 def _account(names: ManifestNames) -> Object:
@@ -65,8 +65,10 @@ def _account(names: ManifestNames) -> Object:
     }
 
 
-def _granting(namespace: str, granted: list[Object], names: ManifestNames) -> Iterator[Object]:
-    """A role, everywhere or in a namespace, and its binding."""
+def _role_and_binding(
+    namespace: str, granted: list[Object], names: ManifestNames
+) -> Iterator[Object]:
+    """A ClusterRole, or a Role in a namespace, and its binding."""
     role = "Role" if namespace else "ClusterRole"
     meta = _metadata(names.name, namespace)
     account = {
@@ -85,5 +87,5 @@ def _granting(namespace: str, granted: list[Object], names: ManifestNames) -> It
 
 
 def _metadata(name: str, namespace: str) -> Object:
-    home = {"namespace": namespace} if namespace else {}
-    return {"name": name, **home, "labels": LABELS}
+    place = {"namespace": namespace} if namespace else {}
+    return {"name": name, **place, "labels": LABELS}

@@ -1,6 +1,6 @@
-"""What a descheduler must be allowed to do, worked out from its policy; and the roles for it.
+"""The permissions that a descheduler needs, derived from its policy, and the RBAC rules for them.
 
-One list for `check-access`, for the check before a run, and for the roles of an installation.
+The same list serves `check-access`, the check before a run, and the roles of an installation.
 """
 
 from __future__ import annotations
@@ -40,11 +40,15 @@ class ApiPermission(Struct, frozen=True, kw_only=True, order=True):
 
 
 TOKEN_REVIEWS = ApiPermission(verb="create", resource="tokenreviews", group="authentication.k8s.io")
-ACCESS_REVIEWS = ApiPermission(verb="create", resource="subjectaccessreviews", group="authorization.k8s.io")
+ACCESS_REVIEWS = ApiPermission(
+    verb="create", resource="subjectaccessreviews", group="authorization.k8s.io"
+)
 METRICS_AUTHORIZATION = (TOKEN_REVIEWS, ACCESS_REVIEWS)
-"""What it takes to have the API server say who may fetch metrics."""
-USAGE = tuple(ApiPermission(verb="list", resource=plural, group=METRICS) for plural in ("nodes", "pods"))
-"""What it takes to know what nodes and pods really use."""
+"""For asking the API server who may fetch metrics."""
+USAGE = tuple(
+    ApiPermission(verb="list", resource=plural, group=METRICS) for plural in ("nodes", "pods")
+)
+"""For reading what nodes and pods really use."""
 
 
 def required_permissions(
@@ -54,7 +58,7 @@ def required_permissions(
     dry_run: bool = False,
     lease: LeaseSettings | None = None,
 ) -> tuple[ApiPermission, ...]:
-    """Every right that running this descheduler takes: to read, to act, to lead.
+    """Every permission that running this descheduler needs: to read, to move pods, to lead.
 
     `kinds` are those that plugins declare. A dry run reads and does not lead.
     """
@@ -66,9 +70,9 @@ def required_permissions(
 def permissions_for_any_policy(
     plugins: Iterable[Plugin], *, dry_run: bool = False, lease: LeaseSettings | None = None
 ) -> tuple[ApiPermission, ...]:
-    """Every right that a policy for these plugins can take, whichever policy that is.
+    """Every permission that any policy for these plugins can need.
 
-    But for the Secret with a token for Prometheus: nobody knows its name before a policy has it.
+    Except for the Secret with a token for Prometheus, whose name only a policy has.
     """
     known = list(plugins)
     read = [*(kind for plugin in known for kind in plugin.kinds), *KINDS.values()]
@@ -82,7 +86,7 @@ def soft_tainter_permissions(
     *,
     lease: LeaseSettings | None = None,
 ) -> tuple[ApiPermission, ...]:
-    """Every right that the soft tainter takes: to read these kinds, to measure, write and lead.
+    """Every permission of the soft tainter: to read these kinds, to measure, write and lead.
 
     `sight` is what says how full nodes are; without it, whatever may.
     """
@@ -116,7 +120,7 @@ def _reading(kind: Kind) -> Iterable[ApiPermission]:
 
 
 def _measuring(descheduler: Descheduler) -> Iterable[ApiPermission]:
-    """What it takes to know how busy nodes are: the metrics API, or the token for Prometheus."""
+    """Permissions to read how busy nodes are: the metrics API, or the token for Prometheus."""
     sources = {question.source for question in descheduler.measures}
     if KUBERNETES_METRICS in sources:
         yield from USAGE
@@ -130,7 +134,7 @@ def _measuring(descheduler: Descheduler) -> Iterable[ApiPermission]:
 
 
 def _moving(descheduler: Descheduler) -> Iterable[ApiPermission]:
-    """What the movers of all profiles do; a profile that names none evicts."""
+    """Permissions of the movers of all profiles; a profile that names none evicts."""
     for profile in descheduler.profiles:
         if (mover := profile.mover) is None:
             yield ApiPermission(verb="create", resource="pods/eviction")
@@ -139,7 +143,7 @@ def _moving(descheduler: Descheduler) -> Iterable[ApiPermission]:
 
 
 def _any_move(plugin: Plugin) -> Iterable[ApiPermission]:
-    """What its mover does by itself; some have to be told by a policy first."""
+    """Permissions of a plugin's mover with default arguments; some need arguments of a policy."""
     if plugin.evict is None:
         return ()
     try:
@@ -156,7 +160,7 @@ def _doing(plugin: Plugin, args: Args) -> Iterable[ApiPermission]:
 
 
 def _leading(lease: LeaseSettings) -> Iterable[ApiPermission]:
-    # Who creates has no name to be granted yet; the other verbs are about one lease only.
+    # RBAC cannot restrict `create` by name; the other verbs are granted for one lease only.
     yield ApiPermission(verb="create", resource="leases", group=LEASES, namespace=lease.namespace)
     for verb in ("get", "update"):
         yield ApiPermission(
@@ -178,19 +182,19 @@ class PolicyRule(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def policy_rules(permissions: Iterable[ApiPermission]) -> dict[str, tuple[PolicyRule, ...]]:
-    """The rules that grant the rights, by namespace; the empty one stands for the whole cluster."""
+    """The rules that grant the permissions, by namespace; empty stands for the whole cluster."""
     verbs: dict[tuple[str, str, str, str], list[str]] = {}
     for right in permissions:
         place = (right.namespace, right.group, right.resource, right.name)
         verbs.setdefault(place, []).append(right.verb)
-    found: dict[str, dict[tuple[str, tuple[str, ...], str], list[str]]] = {}
+    resources_by_rule: dict[str, dict[tuple[str, tuple[str, ...], str], list[str]]] = {}
     for (namespace, group, resource, name), named in verbs.items():
         alike = (group, tuple(named), name)
-        found.setdefault(namespace, {}).setdefault(alike, []).append(resource)
+        resources_by_rule.setdefault(namespace, {}).setdefault(alike, []).append(resource)
     return {
         namespace: tuple(
             PolicyRule((group,), tuple(resources), named, (name,) if name else ())
             for (group, named, name), resources in grouped.items()
         )
-        for namespace, grouped in found.items()
+        for namespace, grouped in resources_by_rule.items()
     }

@@ -1,4 +1,7 @@
-"""Asking the API server what we may do, before it matters."""
+"""Asks the API server by SelfSubjectAccessReviews which permissions we have.
+
+The check runs before the first cycle, so that a missing permission is reported at the start.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _AT_ONCE = 8
 
 
 class AccessReview(Struct, frozen=True):
-    """What the API server says of one right."""
+    """Whether the API server grants one permission."""
 
     permission: ApiPermission
     allowed: bool
@@ -34,15 +37,17 @@ class _Answer(Struct):
     status: _Status
 
 
-async def review_permissions(client: Client, permissions: Iterable[ApiPermission]) -> tuple[AccessReview, ...]:
-    """Each right in order, and whether we have it."""
+async def review_permissions(
+    client: Client, permissions: Iterable[ApiPermission]
+) -> tuple[AccessReview, ...]:
+    """The permissions in order, each with whether we have it."""
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(right: ApiPermission) -> AccessReview:
+    async def review(permission: ApiPermission) -> AccessReview:
         async with turns:
-            return await _review(client, right)
+            return await _review(client, permission)
 
-    tasks = [asyncio.create_task(one(right)) for right in permissions]
+    tasks = [asyncio.create_task(review(permission)) for permission in permissions]
     try:
         return tuple([await task for task in tasks])
     finally:
@@ -52,26 +57,28 @@ async def review_permissions(client: Client, permissions: Iterable[ApiPermission
 
 
 async def require_permissions(client: Client, permissions: Iterable[ApiPermission]) -> None:
-    """Ends with an error if a right is missing: the first with its rule, and how many more."""
-    missing = [review for review in await review_permissions(client, permissions) if not review.allowed]
+    """Raise an error if a permission is missing: the first with its rule, and how many more."""
+    missing = [
+        review for review in await review_permissions(client, permissions) if not review.allowed
+    ]
     if not missing:
         return
     first = missing[0].permission
-    told = missing_permission("", first.verb, first.resource, first.group, first.namespace)
+    problem = missing_permission("", first.verb, first.resource, first.group, first.namespace)
     more = len(missing) - 1
     rest = f"; {more} more missing, which `resettle check-access` lists" if more else ""
-    raise Forbidden(f"{told}{rest}")
+    raise Forbidden(f"{problem}{rest}")
 
 
-async def _review(client: Client, right: ApiPermission) -> AccessReview:
-    resource, _, under = right.resource.partition("/")
+async def _review(client: Client, permission: ApiPermission) -> AccessReview:
+    resource, _, under = permission.resource.partition("/")
     asked = {
-        "verb": right.verb,
-        "group": right.group,
+        "verb": permission.verb,
+        "group": permission.group,
         "resource": resource,
         "subresource": under,
-        "namespace": right.namespace,
-        "name": right.name,
+        "namespace": permission.namespace,
+        "name": permission.name,
     }
     body = {
         "apiVersion": f"{_GROUP}/v1",
@@ -89,4 +96,4 @@ async def _review(client: Client, right: ApiPermission) -> AccessReview:
             f"{client.server} sent a review that cannot be understood: {error}; "
             "is this an API server?"
         ) from None
-    return AccessReview(right, status.allowed, status.reason)
+    return AccessReview(permission, status.allowed, status.reason)

@@ -259,7 +259,7 @@ def test_a_context_is_not_to_be_had_from_an_account(
     home: Path, account: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    monkeypatch.setattr("resettle.kube.auth.identity.ACCOUNT", account)
+    monkeypatch.setattr("resettle.kube.auth.identity.SERVICE_ACCOUNT_DIR", account)
 
     with pytest.raises(InputError, match="there is no kubeconfig with a context `x`"):
         find_access(None, "x")

@@ -270,7 +270,7 @@ def acts(last: str) -> Callable[[Script], None]:
         pytest.param(
             lambda script: script.file.unlink(),
             InputError,
-            "config: there is no command `COMMAND` to sign in with; install it, or mend the path",
+            "config: there is no command `COMMAND` to sign in with; install it, or correct the path",
             id="not there",
         ),
         pytest.param(
@@ -289,7 +289,7 @@ def acts(last: str) -> Callable[[Script], None]:
         pytest.param(
             acts("exit 1"),
             Unauthorized,
-            "config: the command `COMMAND` ended with 1 and said nothing; HAND",
+            "config: the command `COMMAND` ended with 1 and no message; HAND",
             id="failing without a word",
         ),
         pytest.param(

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from resettle.kube.leader_election.lease import LeaseRecord, new_lease, read_record, format_micro_time
+from resettle.kube.leader_election.lease import (
+    LeaseRecord,
+    new_lease,
+    read_record,
+    format_micro_time,
+)
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

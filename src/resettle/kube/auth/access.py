@@ -1,10 +1,8 @@
-"""The way to one API server: its address, whom to trust, what to show.
+"""Access to one API server: its address, TLS context and credentials.
 
-What is shown to the API server as proof of who we are, and how it is kept fresh.
-
-`headers()` is quick and gives what is known; `renew()` may read files or run a command, so an event
-loop calls it from a thread. Whoever sends a request renews what is `due()` first, and once more
-when the API server turns down what was shown.
+`headers()` is fast and returns the credentials at hand; `renew()` may read files or run a command,
+so an event loop calls it from a thread. A client renews credentials before a request when
+`is_due()` says so, and once more when the API server answers 401.
 """
 
 from __future__ import annotations
@@ -28,24 +26,24 @@ _TOKEN = re.compile(r"[\x21-\x7e]*")
 
 
 class Credentials(Protocol):
-    """A way to sign in."""
+    """Credentials for requests to the API server."""
 
     @property
     def trust(self) -> ssl.SSLContext | None:
-        """The context to connect with, if it holds a certificate that can change."""
+        """The TLS context to connect with, if its client certificate can change."""
 
     def headers(self) -> Headers:
-        """What goes with each request."""
+        """The headers that go with each request."""
 
     def is_due(self) -> bool:
-        """Whether `renew` is called for before the next request."""
+        """Whether to call `renew` before the next request."""
 
     def renew(self, refused: Headers | None = None) -> bool:
-        """Looks for newer ones; whether there is something else to show than what was refused."""
+        """Look for newer credentials; return whether they differ from the refused ones."""
 
 
 class StaticToken:
-    """A token that stays as it is, or nothing at all."""
+    """A token that never changes, or no token."""
 
     trust: ssl.SSLContext | None = None
 
@@ -61,12 +59,12 @@ class StaticToken:
         return False
 
     def renew(self, refused: Headers | None = None) -> bool:
-        """There is nothing else."""
+        """Return False: there is no newer token."""
         return False
 
 
 class TokenFile:
-    """A token in a file that somebody else keeps fresh; read again when a minute has passed."""
+    """A token in a file that another program renews; read again every minute."""
 
     trust: ssl.SSLContext | None = None
 
@@ -82,11 +80,11 @@ class TokenFile:
         return self._headers
 
     def is_due(self) -> bool:
-        """Whether the last look is a minute old."""
+        """Whether the file was last read a minute ago."""
         return self._clock.steady() - self._read_at >= REREAD_SECONDS
 
     def renew(self, refused: Headers | None = None) -> bool:
-        """Reads the file again; a file that is not there for a moment leaves the token as it is."""
+        """Read the file again; keep the token if the file is missing for a moment."""
         with self._lock:
             self._read_at = self._clock.steady()
             try:
@@ -98,12 +96,12 @@ class TokenFile:
 
 
 def bearer_headers(token: str) -> Headers:
-    """The header that a token goes into."""
+    """The Authorization header for a token."""
     return (("Authorization", f"Bearer {token}"),) if token else ()
 
 
 def clean_token(text: str, where: str) -> str:
-    """The token without white space around it; `where` is told if it cannot be one."""
+    """The token without white space around it; the error for an invalid one names `where`."""
     token = text.strip()
     if not _TOKEN.fullmatch(token):
         raise InputError(f"{where}: the token holds characters that no token has")
@@ -111,24 +109,24 @@ def clean_token(text: str, where: str) -> str:
 
 
 class Access(Struct, frozen=True, kw_only=True):
-    """Where the API server is and how to prove who we are."""
+    """The address of the API server, and the credentials to use."""
 
     server: str
     token: str = ""
-    """A token that stays as it is; `credentials` stand in for any other."""
+    """A token that never changes; unused if there are `credentials`."""
     trust: ssl.SSLContext | None = None
     """None for plain HTTP."""
     server_name: str = ""
     credentials: Credentials | None = None
     impersonation: Headers = ()
-    """In whose name we ask, if not in our own."""
+    """Headers that impersonate another user."""
     proxy: str = ""
     """The proxy to go through, empty for none."""
     certificate_expires: datetime | None = None
     """When the client certificate ends, if there is one."""
     source: str = ""
-    """The file that says all this, for messages."""
+    """The file that this was read from, for messages."""
 
     def identity(self) -> Credentials:
-        """What to sign in with."""
+        """The credentials to use."""
         return self.credentials or StaticToken(self.token)

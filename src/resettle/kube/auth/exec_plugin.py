@@ -1,7 +1,7 @@
 """Credentials from a command that the kubeconfig names, as `client.authentication.k8s.io` has it.
 
 The command prints an ExecCredential. It is run when credentials are first needed, when they expire,
-and when the API server turns them down; never with a terminal, since nobody may be sitting there.
+and when the API server rejects them; never with a terminal, because there may be no user.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MARGIN = timedelta(seconds=10)
 
 
 class ExecCommand(Struct, frozen=True, kw_only=True):
-    """What to run, as the kubeconfig says."""
+    """The command to run, from the kubeconfig."""
 
     program: str
     args: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class ExecCommand(Struct, frozen=True, kw_only=True):
     api_version: str = VERSIONS[0]
     install_hint: str = ""
     cluster: Mapping[str, Any] | None = None
-    """What the command is told of the cluster, if it wants to know."""
+    """What to pass to the command about the cluster, if `provideClusterInfo` is set."""
     where: str
     """The kubeconfig, for messages."""
 
@@ -59,7 +59,7 @@ class _Credential(Struct):
 
 
 class ExecPlugin:
-    """Whatever the command said last.
+    """The credentials that the command printed last.
 
     `trusting` makes a new TLS context, so that connections made with an old certificate are not
     used for the new one; None over plain HTTP.
@@ -88,13 +88,13 @@ class ExecPlugin:
         return self._headers or ()
 
     def is_due(self) -> bool:
-        """Whether the command has never run, or what it said is about to expire."""
+        """Whether the command has never run, or its credentials are about to expire."""
         if self._headers is None:
             return True
         return self._expires is not None and self._clock.now() >= self._expires - _MARGIN
 
     def renew(self, refused: Headers | None = None) -> bool:
-        """Runs the command again, unless another request has just had it run."""
+        """Run the command again, unless another request has just done so."""
         with self._lock:
             if refused is None and not self.is_due():
                 return True
@@ -104,7 +104,7 @@ class ExecPlugin:
             return True
 
     def _take(self, status: _Status) -> None:
-        where = self._told("answered with a token")
+        where = self._sentence("answered with a token")
         token = clean_token(status.token or "", where)
         ends = [status.expires] if status.expires else []
         if status.certificate and status.key and self._trusting is not None:
@@ -113,7 +113,7 @@ class ExecPlugin:
             try:
                 load_client_certificate(trust, certificate, status.key.encode())
             except (OSError, ValueError) as error:
-                raise self._failed(f"answered with a certificate that is none: {error}") from None
+                raise self._failure(f"answered with a certificate that is none: {error}") from None
             self.trust = trust
             if (end := certificate_expiry(certificate)) is not None:
                 ends.append(end)
@@ -125,35 +125,35 @@ class ExecPlugin:
         try:
             credential = msgspec.json.decode(output, type=_Credential)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._failed(f"printed no ExecCredential: {error}") from None
+            raise self._failure(f"printed no ExecCredential: {error}") from None
         wanted = self._command.api_version
         if credential.kind != "ExecCredential" or credential.api_version != wanted:
             got = f"{credential.kind} of {credential.api_version}"
-            raise self._failed(f"printed {got}, not an ExecCredential of {wanted}")
+            raise self._failure(f"printed {got}, not an ExecCredential of {wanted}")
         status = credential.status
         if status is None or not (status.token or status.certificate):
-            raise self._failed("printed neither a token nor a client certificate")
+            raise self._failure("printed neither a token nor a client certificate")
         if bool(status.certificate) != bool(status.key):
-            raise self._failed("printed half of a client certificate: one of it and its key")
+            raise self._failure("printed half of a client certificate: one of it and its key")
         return status
 
     def _output(self) -> bytes:
         command = self._command
         try:
-            code, output, complaint = _ran(
+            code, output, complaint = _run_command(
                 [command.program, *command.args],
-                os.environ | dict(command.env) | {"KUBERNETES_EXEC_INFO": self._told_it()},
+                os.environ | dict(command.env) | {"KUBERNETES_EXEC_INFO": self._exec_info()},
                 self._patience,
             )
         except FileNotFoundError:
             hint = " ".join(command.install_hint.split())
-            what_to_do = hint or "install it, or mend the path"
+            what_to_do = hint or "install it, or correct the path"
             raise InputError(
                 f"{command.where}: there is no command `{command.program}` to sign in with; "
                 f"{what_to_do}"
             ) from None
         except subprocess.TimeoutExpired:
-            raise self._failed(f"did not end within {self._patience:g} s") from None
+            raise self._failure(f"did not end within {self._patience:g} s") from None
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{command.where}: the command `{command.program}` cannot be run: "
@@ -161,27 +161,30 @@ class ExecPlugin:
             ) from None
         if code:
             words = " ".join(complaint.decode(errors="replace").split())
-            said = f": {words[-_LONGEST_COMPLAINT:]}" if words else " and said nothing"
-            raise self._failed(f"ended with {code}{said}")
+            message = f": {words[-_LONGEST_COMPLAINT:]}" if words else " and no message"
+            raise self._failure(f"ended with {code}{message}")
         return output
 
-    def _told_it(self) -> str:
+    def _exec_info(self) -> str:
+        """The value of KUBERNETES_EXEC_INFO."""
         spec: dict[str, Any] = {"interactive": False}
         if self._command.cluster is not None:
             spec["cluster"] = self._command.cluster
-        told = {"apiVersion": self._command.api_version, "kind": "ExecCredential", "spec": spec}
-        return json.dumps(told)
+        info = {"apiVersion": self._command.api_version, "kind": "ExecCredential", "spec": spec}
+        return json.dumps(info)
 
-    def _told(self, what: str) -> str:
+    def _sentence(self, what: str) -> str:
         return f"{self._command.where}: the command `{self._command.program}` {what}"
 
-    def _failed(self, what: str) -> Unauthorized:
-        return Unauthorized(f"{self._told(what)}; run it by hand to see what it lacks")
+    def _failure(self, what: str) -> Unauthorized:
+        return Unauthorized(f"{self._sentence(what)}; run it by hand to see what it lacks")
 
 
-def _ran(words: list[str], env: Mapping[str, str], patience: float) -> tuple[int, bytes, bytes]:
-    """How a command ended, and what it printed on either side."""
-    # A group of its own: a command that takes too long ends with all it has started.
+def _run_command(
+    words: list[str], env: Mapping[str, str], patience: float
+) -> tuple[int, bytes, bytes]:
+    """Run a command and return its exit code, stdout and stderr."""
+    # A process group of its own, so that a command that takes too long is killed with its children.
     running = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,

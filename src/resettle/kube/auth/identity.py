@@ -1,9 +1,7 @@
-"""How a kubeconfig says to prove who we are: from its entries to credentials.
+"""Credentials from a kubeconfig's user, or from the service account that is mounted into a pod.
 
-A way to sign in that is not understood is an error that names it, never a request without
-credentials.
-
-The way in for a pod: the account that the kubelet mounts into it.
+An authentication method that is not supported is an error that names it; it never becomes a request
+without credentials.
 """
 
 from __future__ import annotations
@@ -21,9 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from resettle.clock import SYSTEM, Clock
 from resettle.errors import InputError
-from resettle.kube.auth.access import Access, Credentials, StaticToken, Headers, TokenFile, clean_token
+from resettle.kube.auth.access import (
+    Access,
+    Credentials,
+    Headers,
+    StaticToken,
+    TokenFile,
+    clean_token,
+)
 from resettle.kube.auth.exec_plugin import VERSIONS, ExecCommand, ExecPlugin
-from resettle.kube.auth.tls import certificate_expiry, load_client_certificate, client_tls_context
+from resettle.kube.auth.tls import certificate_expiry, client_tls_context, load_client_certificate
 
 if TYPE_CHECKING:
     from resettle.kube.auth.kubeconfig import KubeconfigEntry
@@ -34,7 +39,7 @@ _PLAIN_HEADER = re.compile(r"[\x20-\x7e]*")
 
 
 def reject_unsupported_auth(user: KubeconfigEntry) -> None:
-    """Ends with an error if the user signs in by a way that we do not have."""
+    """Raise an error if the user has an authentication method that is not supported."""
     for way in _UNKNOWN_WAYS:
         if user.fields.get(way):
             raise InputError(
@@ -44,13 +49,15 @@ def reject_unsupported_auth(user: KubeconfigEntry) -> None:
 
 
 def user_tls_context(cluster: KubeconfigEntry, user: KubeconfigEntry) -> ssl.SSLContext:
-    """A context that trusts the cluster's authority and shows the user's certificate."""
+    """A TLS context that trusts the cluster's CA and presents the user's certificate."""
     authority = cluster.data("certificate-authority")
     certificate, key = user.data("client-certificate"), user.data("client-key")
     try:
         if bool(certificate) != bool(key):
             raise ValueError("`client-certificate` and `client-key` go together")
-        trust = client_tls_context(authority, insecure=bool(cluster.fields.get("insecure-skip-tls-verify")))
+        trust = client_tls_context(
+            authority, insecure=bool(cluster.fields.get("insecure-skip-tls-verify"))
+        )
         if certificate:
             load_client_certificate(trust, certificate, key)
     except (OSError, ValueError) as error:
@@ -59,7 +66,7 @@ def user_tls_context(cluster: KubeconfigEntry, user: KubeconfigEntry) -> ssl.SSL
 
 
 def credentials_of(cluster: KubeconfigEntry, user: KubeconfigEntry) -> Credentials:
-    """The user's token, file of a token, or command to run; a certificate is the context's."""
+    """The user's token, token file or command; a client certificate is in the TLS context."""
     if user.fields.get("tokenFile"):
         return TokenFile(partial(_token_in_file, user))
     if user.fields.get("token"):
@@ -72,12 +79,12 @@ def credentials_of(cluster: KubeconfigEntry, user: KubeconfigEntry) -> Credentia
 
 
 def client_certificate_expiry(user: KubeconfigEntry) -> Any:
-    """When the user's certificate ends, if there is one."""
+    """When the user's certificate expires, if there is one."""
     return certificate_expiry(user.data("client-certificate"))
 
 
 def impersonation_headers(user: KubeconfigEntry) -> Headers:
-    """The headers that ask in somebody else's name."""
+    """The headers that impersonate another user."""
     named, uid = user.text("as"), user.text("as-uid")
     groups = user.fields.get("as-groups") or []
     extra = user.fields.get("as-user-extra") or {}
@@ -128,24 +135,24 @@ def _command(cluster: KubeconfigEntry, user: KubeconfigEntry) -> ExecCommand:
     return ExecCommand(
         program=program,
         args=tuple(str(word) for word in says.get("args") or ()),
-        env={str(it["name"]): str(it.get("value", "")) for it in env if it.get("name")},
+        env={str(item["name"]): str(item.get("value", "")) for item in env if item.get("name")},
         api_version=version,
         install_hint=str(says.get("installHint") or ""),
-        cluster=_told_of(cluster) if says.get("provideClusterInfo") else None,
+        cluster=_cluster_info(cluster) if says.get("provideClusterInfo") else None,
         where=user.file,
     )
 
 
-def _told_of(cluster: KubeconfigEntry) -> Mapping[str, Any]:
-    """What a command learns of the cluster that it signs in to."""
+def _cluster_info(cluster: KubeconfigEntry) -> Mapping[str, Any]:
+    """What is passed to a command about the cluster, as `provideClusterInfo` asks."""
     kept = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
-    told = {key: cluster.fields[key] for key in kept if cluster.fields.get(key)}
+    info = {key: cluster.fields[key] for key in kept if cluster.fields.get(key)}
     if authority := cluster.data("certificate-authority"):
-        told["certificate-authority-data"] = base64.b64encode(authority).decode()
+        info["certificate-authority-data"] = base64.b64encode(authority).decode()
     for extension in cluster.fields.get("extensions") or ():
         if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
-            told["config"] = extension.get("extension")
-    return told
+            info["config"] = extension.get("extension")
+    return info
 
 
 SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -156,7 +163,7 @@ def in_cluster_access(
     account: Path | None = None,
     clock: Clock = SYSTEM,
 ) -> Access | None:
-    """The API server of the cluster that this process is a pod of; None if it is not one."""
+    """Access to the API server of the cluster this process runs in; None outside of a pod."""
     folder = account or SERVICE_ACCOUNT_DIR
     host = environment.get("KUBERNETES_SERVICE_HOST")
     port = environment.get("KUBERNETES_SERVICE_PORT", "443")

@@ -1,9 +1,7 @@
-"""Who we are to which API server: from a kubeconfig, or from inside the cluster.
+"""Finds the API server and credentials: kubeconfig files, or the service account of a pod.
 
-A file that is named counts alone; else those of $KUBECONFIG, read as one; else the one in the home
-directory; else, in a pod, the service account that is mounted into it.
-
-Kubeconfig files, one or several, and the entries in them.
+A file named with --kubeconfig is used alone; otherwise those of $KUBECONFIG, merged; otherwise the
+one in the home directory; otherwise, in a pod, the service account that is mounted into it.
 """
 
 from __future__ import annotations
@@ -34,14 +32,14 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class KubeconfigEntry(NamedTuple):
-    """What a kubeconfig says of a cluster, a user or a context."""
+    """A cluster, user or context of a kubeconfig."""
 
     file: str
-    """Where it stands; its relative paths start from the folder of this file."""
+    """The file it is in; its relative paths start from the folder of this file."""
     fields: Mapping[str, Any]
 
     def text(self, key: str) -> str:
-        """What stands under a key, empty if nothing does."""
+        """The value of a key, empty if it has none."""
         return str(self.fields.get(key) or "")
 
     def path(self, name: str) -> Path:
@@ -49,7 +47,7 @@ class KubeconfigEntry(NamedTuple):
         return Path(self.file).parent / name
 
     def data(self, key: str) -> bytes:
-        """What stands under `key-data` in base64, or in the file that `key` names."""
+        """The decoded value of `key-data`, or the content of the file that `key` names."""
         if inline := self.fields.get(f"{key}-data"):
             try:
                 return base64.b64decode(str(inline), validate=True)
@@ -63,7 +61,7 @@ class KubeconfigEntry(NamedTuple):
         return content
 
     def content(self, key: str) -> bytes:
-        """What is in the file that the key names."""
+        """The content of the file that the key names."""
         name = self.text(key)
         try:
             return self.path(name).read_bytes()
@@ -73,7 +71,7 @@ class KubeconfigEntry(NamedTuple):
 
 
 class Kubeconfig:
-    """Several files read as one: of two entries with one name the first counts, and all of it."""
+    """One or several files, merged: of two entries with the same name the first is used."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self._documents = [(file, _document(file)) for file in files]
@@ -85,7 +83,7 @@ class Kubeconfig:
 
     @property
     def current_context(self) -> str:
-        """The first that a file names."""
+        """The first `current-context` in the files."""
         named = (document.get("current-context") for _, document in self._documents)
         return next((str(name) for name in named if name), "")
 
@@ -95,8 +93,8 @@ class Kubeconfig:
             entries = document.get(section)
             for item in entries if isinstance(entries, list) else ():
                 if isinstance(item, dict) and item.get("name") == name:
-                    found = item.get(key)
-                    return KubeconfigEntry(file, found if isinstance(found, dict) else {})
+                    fields = item.get(key)
+                    return KubeconfigEntry(file, fields if isinstance(fields, dict) else {})
         raise InputError(f"{self.name} has no entry `{name}` under `{section}`")
 
 
@@ -120,13 +118,13 @@ __all__ = ["Access", "default_kubeconfigs", "find_access", "read_kubeconfig"]
 
 
 def find_access(kubeconfig: str | None = None, context: str | None = None) -> Access:
-    """The way in that is named, or the one that kubectl or a pod would take."""
+    """The access that the arguments name, or the one that kubectl or a pod would use."""
     if kubeconfig:
         return read_kubeconfig(kubeconfig, context)
     named = default_kubeconfigs()
     there = [file for file in named if Path(file).exists()]
     if there:
-        return _chosen(Kubeconfig(there), context)
+        return _access_of_context(Kubeconfig(there), context)
     access = in_cluster_access()
     if access is None:
         return read_kubeconfig(named[0], context)  # which says that it is not there
@@ -145,11 +143,11 @@ def default_kubeconfigs() -> list[str]:
 
 
 def read_kubeconfig(file: str, context: str | None = None) -> Access:
-    """What the file says of one context, or of its current one."""
-    return _chosen(Kubeconfig([file]), context)
+    """The access of one context of a file, or of its current one."""
+    return _access_of_context(Kubeconfig([file]), context)
 
 
-def _chosen(config: Kubeconfig, context: str | None) -> Access:
+def _access_of_context(config: Kubeconfig, context: str | None) -> Access:
     chosen = context or config.current_context
     if not chosen:
         raise InputError(f"{config.name} has no `current-context`; choose one with --context")

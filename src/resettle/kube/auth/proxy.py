@@ -1,7 +1,7 @@
-"""Which proxy leads to a server, as the environment says it: HTTPS_PROXY, HTTP_PROXY, NO_PROXY.
+"""The proxy for a server, from the environment: HTTPS_PROXY, HTTP_PROXY, NO_PROXY.
 
-Read as other Kubernetes clients read them: names in lower case count as well, and what runs on this
-very machine is never asked through a proxy.
+Read as other Kubernetes clients read them: names in lower case count as well, and servers on this
+machine are never reached through a proxy.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from resettle.errors import InputError
 
 
 def proxy_for(server: str, environment: Mapping[str, str]) -> str:
-    """The proxy for a server, or nothing."""
+    """The proxy for a server, empty for none."""
     address = urlsplit(server)
     host = (address.hostname or "").lower()
     port = address.port or (443 if address.scheme == "https" else 80)
     name = f"{address.scheme}_proxy"
-    found = _told(environment, name)
-    if not found or _is_here(host) or _is_spared(host, port, _told(environment, "no_proxy")):
+    proxy = _variable(environment, name)
+    exceptions = _variable(environment, "no_proxy")
+    if not proxy or _is_loopback(host) or _is_excluded(host, port, exceptions):
         return ""
-    return check_proxy(found if "://" in found else f"http://{found}", f"${name.upper()}")
+    return check_proxy(proxy if "://" in proxy else f"http://{proxy}", f"${name.upper()}")
 
 
 def check_proxy(proxy: str, where: str) -> str:
-    """The address of a proxy that can be used; `where` names the place it was read from."""
+    """The address of the proxy; raises if it cannot be used, naming `where` it was read from."""
     try:
         address = urlsplit(proxy)
         usable = address.scheme == "http" and bool(address.hostname) and address.port != 0
@@ -38,11 +39,11 @@ def check_proxy(proxy: str, where: str) -> str:
     return proxy
 
 
-def _told(environment: Mapping[str, str], name: str) -> str:
+def _variable(environment: Mapping[str, str], name: str) -> str:
     return (environment.get(name.upper()) or environment.get(name) or "").strip()
 
 
-def _is_here(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     with suppress(ValueError):
@@ -50,8 +51,8 @@ def _is_here(host: str) -> bool:
     return False
 
 
-def _is_spared(host: str, port: int, exceptions: str) -> bool:
-    return any(_covers(one.strip().lower(), host, port) for one in exceptions.split(","))
+def _is_excluded(host: str, port: int, exceptions: str) -> bool:
+    return any(_covers(part.strip().lower(), host, port) for part in exceptions.split(","))
 
 
 def _covers(exception: str, host: str, port: int) -> bool:

@@ -1,9 +1,7 @@
-"""Whom to trust and what certificate to show, as one TLS context.
+"""TLS contexts for clients, and when certificates expire.
 
-When a certificate ends.
-
-Python's ssl module tells this only of certificates that it trusts. A certificate is nested boxes
-of tag, length and content; the end of its validity stands in a fixed place of the first one.
+Python's ssl module gives the dates only of certificates that it trusts, so they are read here from
+DER: nested values of tag, length and content, with the end of validity at a fixed place.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from datetime import UTC, datetime
 
 
 def client_tls_context(authority: bytes, *, insecure: bool = False) -> ssl.SSLContext:
-    """A context that trusts the authority, or those of the system if none is given."""
+    """A TLS context that trusts the CA, or those of the system if none is given."""
     trust = ssl.create_default_context(cadata=authority.decode() if authority else None)
     if insecure:
         trust.check_hostname = False
@@ -26,8 +24,8 @@ def client_tls_context(authority: bytes, *, insecure: bool = False) -> ssl.SSLCo
 
 
 def load_client_certificate(trust: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Has the context show this certificate to servers that ask for one."""
-    # The ssl module reads certificates from files only; this one is gone a moment later.
+    """Have the context present this certificate to servers that ask for one."""
+    # The ssl module reads certificates from files only; this one is deleted at once.
     with tempfile.NamedTemporaryFile() as file:
         file.write(certificate + b"\n" + key)
         file.flush()
@@ -44,17 +42,17 @@ _PATIENCE_SECONDS = 5
 
 
 def certificate_expiry(pem: bytes) -> datetime | None:
-    """When the first certificate of a PEM file ends; None if that cannot be read."""
-    found = _PEM.search(pem)
-    if found is None:
+    """When the first certificate of a PEM file expires; None if that cannot be read."""
+    match = _PEM.search(pem)
+    if match is None:
         return None
     with contextlib.suppress(ValueError):
-        return der_expiry(ssl.PEM_cert_to_DER_cert(found[0].decode()))
+        return der_expiry(ssl.PEM_cert_to_DER_cert(match[0].decode()))
     return None
 
 
 def der_expiry(certificate: bytes) -> datetime | None:
-    """When a certificate in its binary form ends; None if that cannot be read."""
+    """When a certificate in DER expires; None if that cannot be read."""
     try:
         (_, whole), *_ = _der_values(certificate)
         (_, body), *_ = _der_values(whole)
@@ -69,14 +67,14 @@ def der_expiry(certificate: bytes) -> datetime | None:
 
 
 def server_certificate_expiry(host: str, port: int, name: str) -> datetime | None:
-    """When the certificate that a server shows ends; asks it once more, trusting nothing."""
-    curious = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    curious.check_hostname = False
-    curious.verify_mode = ssl.CERT_NONE
+    """When a server's certificate expires; connects once more, without verification."""
+    unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    unverified.check_hostname = False
+    unverified.verify_mode = ssl.CERT_NONE
     try:
         with (
             socket.create_connection((host, port), timeout=_PATIENCE_SECONDS) as plain,
-            curious.wrap_socket(plain, server_hostname=name or host) as wrapped,
+            unverified.wrap_socket(plain, server_hostname=name or host) as wrapped,
         ):
             shown = wrapped.getpeercert(binary_form=True)
     except OSError:
@@ -85,15 +83,15 @@ def server_certificate_expiry(host: str, port: int, name: str) -> datetime | Non
 
 
 def _der_values(content: bytes) -> list[tuple[int, bytes]]:
-    """Tags and contents, one after another."""
-    found = []
+    """The tag and content of each value in a DER sequence."""
+    values = []
     while content:
         tag, length, start = content[0], content[1], 2
         if length & 0x80:
             start += length & 0x7F
             length = int.from_bytes(content[2:start], "big")
         if start + length > len(content):
-            raise ValueError("a box that is longer than what holds it")
-        found.append((tag, content[start : start + length]))
+            raise ValueError("a DER value that is longer than its container")
+        values.append((tag, content[start : start + length]))
         content = content[start + length :]
-    return found
+    return values

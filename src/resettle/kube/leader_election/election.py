@@ -1,14 +1,12 @@
-"""Who leads: one of several, by a lease that each of them would hold.
+"""Leader election: of several processes the one that holds the lease acts.
 
-    nobody's ── acquire ──► ours ── keep ──► ours …        renewed every retry period
-       ▲                     │ ╲
-       └────── release ──────┘  ╲── not renewed within the deadline, or another's ──► lost
+      free ── acquire ──► ours ── keep ──► ours …        renewed every retry period
+       ▲                   │ ╲
+       └───── release ─────┘  ╲── not renewed within the deadline, or another's ──► lost
 
-Safe whatever the wall clocks say. The holder counts from before it sent its last renewal and acts
-no longer than the renew deadline. The others count from when they saw that renewal and wait for the
-lease's whole duration, which is longer. Both count by steady clocks of their own.
-
-How a lease is named and timed, as the flags of leader election say.
+Safe even if wall clocks differ. The holder counts from before it sent its last renewal and acts no
+longer than the renew deadline. The others count from when they saw that renewal and wait for the
+lease's whole duration, which is longer. Each uses its own steady clock.
 """
 
 from __future__ import annotations
@@ -25,8 +23,8 @@ from resettle.errors import LeaseLost, ResettleError
 from resettle.kube.leader_election.lease import (
     JITTER_FACTOR,
     LeaseClient,
-    LeaseSettings,
     LeaseRecord,
+    LeaseSettings,
     new_lease,
 )
 from resettle.kube.transport.client import Client
@@ -37,7 +35,7 @@ _TRIES_TO_RELEASE = 2
 
 
 def new_identity() -> str:
-    """A name nobody else goes by: the host's, and a chance number."""
+    """A unique name: the host name and a random number."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -59,48 +57,48 @@ class Lease:
         self._clock = clock
         self._log = log
         self._jitter = jitter
-        self._desk = LeaseClient(client, settings, log)
+        self._client = LeaseClient(client, settings, log)
         self._renewed: float | None = None
-        """When the request left that last made or kept the lease ours."""
-        self._heard_at = clock.steady()
+        """When we sent the request that last acquired or renewed the lease."""
+        self._contact_at = clock.steady()
         self._seen: LeaseRecord | None = None
         self._seen_at = 0.0
         self._wrote = False
 
     def is_held(self) -> bool:
-        """Whether the lease is ours beyond doubt at this moment, however long we were stopped."""
-        return self._left() > 0
+        """Whether the lease is certainly ours now, even if this process was paused."""
+        return self._seconds_left() > 0
 
     def seconds_since_contact(self) -> float:
-        """Seconds since we were last told about the lease, or began to ask."""
-        return self._clock.steady() - self._heard_at
+        """Seconds since the API server last answered about the lease, or since the start."""
+        return self._clock.steady() - self._contact_at
 
     def fence(self) -> None:
-        """Returns if the lease is ours, to be asked right before each write."""
+        """Raise `LeaseLost` unless the lease is ours; call it right before each write."""
         if not self.is_held():
             raise LeaseLost(
-                f"the lease {self._desk.name} is no longer ours; another may be acting, "
+                f"the lease {self._client.name} is no longer ours; another may be acting, "
                 "so nothing more is done here"
             )
 
     async def acquire(self) -> None:
-        """Returns once the lease is ours; raises when it cannot become so without help."""
+        """Return when the lease is ours; raise an error that waiting would not remove."""
         self._renewed = None
         while (started := await self._attempt()) is None or self._late(started):
             if another := self._another():
                 self._log.only_when_new("lease").info(
-                    "waiting for the lease", lease=self._desk.name, holder=another
+                    "waiting for the lease", lease=self._client.name, holder=another
                 )
             pause = self._settings.retry_period_seconds
             await self._clock.sleep(pause * (1 + JITTER_FACTOR * self._jitter()))
         self._renewed = started
         self._log.forget("lease")
-        self._log.info("lease acquired", lease=self._desk.name, identity=self._identity)
+        self._log.info("lease acquired", lease=self._client.name, identity=self._identity)
 
     async def keep(self) -> None:
-        """Renews the lease and returns when it is lost."""
+        """Renew the lease, and return when it is lost."""
         while self.is_held():
-            await self._clock.sleep(min(self._settings.retry_period_seconds, self._left()))
+            await self._clock.sleep(min(self._settings.retry_period_seconds, self._seconds_left()))
             if not self.is_held():
                 break
             started = await self._attempt_in_time()
@@ -108,32 +106,34 @@ class Lease:
                 break
             if started is not None:
                 self._renewed = started
-                self._log.debug("lease renewed", lease=self._desk.name)
+                self._log.debug("lease renewed", lease=self._client.name)
             elif another := self._another():
-                self._lost(f"{another} has taken it")
+                self._log_loss(f"{another} has taken it")
                 return
-        self._lost("it was not renewed in time")
+        self._log_loss("it was not renewed in time")
 
     async def release(self) -> None:
-        """Gives the lease back, so that another need not wait; a failure is told in the log."""
+        """Release the lease, so that others need not wait; a failure is logged."""
         self._renewed = None
         if not self._wrote:
             return
         with suppress(TimeoutError, ResettleError):
             async with asyncio.timeout(_RELEASE_SECONDS):
-                self._wrote = not await self._given_back()
+                self._wrote = not await self._remove_holder()
         if self._wrote:
             waits = self._settings.duration_seconds
-            self._log.warning("lease not released", lease=self._desk.name, others_wait=waits)
+            self._log.warning("lease not released", lease=self._client.name, others_wait=waits)
 
-    async def _given_back(self) -> bool:
-        """Whether the lease is certainly not ours any more."""
+    async def _remove_holder(self) -> bool:
+        """Remove us as the holder; return whether the lease is certainly not ours any more."""
         for _ in range(_TRIES_TO_RELEASE):
-            read = await self._desk.read()
+            read = await self._client.read()
             if read == "gone" or (read is not None and read.holder != self._identity):
                 return True
-            if read is not None and await self._desk.update(read.without_holder(self._clock.now())):
-                self._log.info("lease released", lease=self._desk.name)
+            if read is not None and await self._client.update(
+                read.without_holder(self._clock.now())
+            ):
+                self._log.info("lease released", lease=self._client.name)
                 return True
         return False
 
@@ -141,24 +141,24 @@ class Lease:
 
     async def _attempt_in_time(self) -> float | None:
         try:
-            async with asyncio.timeout(self._left()):
+            async with asyncio.timeout(self._seconds_left()):
                 return await self._attempt()
         except TimeoutError:
             return None
 
     async def _attempt(self) -> float | None:
-        """When the request left that made or kept the lease ours; None if it is not."""
+        """When we sent the request that acquired or renewed the lease; None if it is not ours."""
         if self._seen is not None and self._seen.holder == self._identity:
-            # Most likely nobody has touched it since; the version tells if somebody has.
+            # Most likely it has not changed since; if it has, the update is a conflict.
             started = await self._take(self._seen)
             if started is not None:
                 return started
-        match await self._desk.read():
+        match await self._client.read():
             case LeaseRecord() as record:
                 self._see(record)
                 return await self._take(record) if self._free() else None
             case "gone":
-                self._heard_at = self._clock.steady()
+                self._contact_at = self._clock.steady()
                 return await self._make() if self._free() else None
             case None:
                 return None
@@ -167,14 +167,16 @@ class Lease:
         started = self._clock.steady()
         duration = self._settings.duration_seconds
         self._wrote = True
-        taken = await self._desk.update(record.with_holder(self._identity, duration, self._clock.now()))
+        taken = await self._client.update(
+            record.with_holder(self._identity, duration, self._clock.now())
+        )
         return self._ours(taken, started)
 
     async def _make(self) -> float | None:
         started = self._clock.steady()
         where = self._settings
         self._wrote = True
-        made = await self._desk.create(
+        made = await self._client.create(
             new_lease(
                 where.namespace,
                 where.name,
@@ -194,21 +196,21 @@ class Lease:
     # -- what we know ---------------------------------------------------------------------------
 
     def _see(self, record: LeaseRecord) -> None:
-        self._heard_at = self._clock.steady()
+        self._contact_at = self._clock.steady()
         if self._seen is None or self._seen.version != record.version:
-            self._seen_at = self._heard_at
+            self._seen_at = self._contact_at
         self._seen = record
 
     def _another(self) -> str:
-        """Who else was last seen to hold it; empty if nobody."""
+        """The other process that was last seen as the holder; empty if none."""
         holder = self._seen.holder if self._seen else ""
         return "" if holder == self._identity else holder
 
     def _free(self) -> bool:
-        """Whether we may have it: nobody else does, or gave no sign of life for long enough.
+        """Whether we may take it: there is no other holder, or it has not renewed for long enough.
 
-        A lease that somebody deleted is no proof that its holder has stopped, so the wait is the
-        same for one that was seen and is gone.
+        A deleted lease does not prove that its holder has stopped, so the wait is as long for one
+        that was seen and is gone.
         """
         if self._seen is None or not self._another():
             return True
@@ -218,12 +220,12 @@ class Lease:
     def _late(self, started: float) -> bool:
         return self._clock.steady() - started >= self._settings.renew_deadline_seconds
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         """For how many more seconds we may act without another renewal."""
         if self._renewed is None:
             return 0
         return self._renewed + self._settings.renew_deadline_seconds - self._clock.steady()
 
-    def _lost(self, reason: str) -> None:
+    def _log_loss(self, reason: str) -> None:
         self._renewed = None
-        self._log.error("lease lost", lease=self._desk.name, reason=reason)
+        self._log.error("lease lost", lease=self._client.name, reason=reason)

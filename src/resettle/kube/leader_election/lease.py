@@ -1,13 +1,12 @@
-"""Reading and writing one lease: requests, and what refusals of them mean.
+"""One lease: its settings, its content, and the requests that read and write it.
 
-What waiting may mend (no answer, an overloaded or failing server) is told in the log and comes back
-as nothing. What it will not mend is raised at once, so that nobody waits for a right that was never
-granted; a right that was there before and is missing now may be an API server that just started.
+A failure that may pass (no answer, an overloaded or failing server) is logged, and the result is
+None. One that will not pass is raised at once, so that no contender waits for a permission that was
+never granted; a permission that was there before may be missing because an API server has just
+started.
 
-A lease as the API server keeps it, and what is written into it.
-
-Everything but the record of who leads is sent back as it came, the labels of others included. What
-somebody else wrote may be garbled; a holder that cannot be read is a holder all the same.
+All fields except those of the holder are sent back unchanged, including labels of others. Content
+from others may be malformed; a holder that cannot be read still counts as a holder.
 """
 
 from __future__ import annotations
@@ -44,24 +43,24 @@ class LeaseRecord(Struct, frozen=True):
 
     @property
     def version(self) -> tuple[str, str]:
-        """Changes whenever anybody writes to the lease."""
+        """A value that changes with every write to the lease."""
         return str(self._meta.get("uid")), str(self._meta.get("resourceVersion"))
 
     @property
     def holder(self) -> str:
-        """Who has it; empty if nobody has."""
+        """The identity of the holder; empty if there is none."""
         holder = self._spec.get("holderIdentity")
         return holder if isinstance(holder, str) else "" if holder is None else f"? {holder}"
 
     @property
     def duration_seconds(self) -> int | None:
-        """What the holder asks others to wait, or None if that makes no sense."""
+        """How long the holder asks others to wait, or None if the value is invalid."""
         seconds = self._spec.get("leaseDurationSeconds")
         return seconds if type(seconds) is int and 0 < seconds <= _LONGEST_SECONDS else None
 
     @property
     def transitions(self) -> int:
-        """How often it has changed hands."""
+        """How often the holder has changed."""
         count = self._spec.get("leaseTransitions")
         return count if type(count) is int and 0 <= count < _LONGEST_SECONDS else 0
 
@@ -71,7 +70,7 @@ class LeaseRecord(Struct, frozen=True):
         since = self._spec.get("acquireTime")
         renewed = format_micro_time(now)
         if renewed == self._spec.get("renewTime"):
-            # An update that changes nothing is none: others would miss this sign of life.
+            # An update that changes nothing writes nothing: others would miss this renewal.
             renewed = format_micro_time(now + _MICROSECOND)
         return self._with(
             holderIdentity=identity,
@@ -82,7 +81,7 @@ class LeaseRecord(Struct, frozen=True):
         )
 
     def without_holder(self, now: datetime) -> Object:
-        """The lease with nobody as its holder."""
+        """The lease without a holder."""
         return self._with(
             holderIdentity="",
             leaseDurationSeconds=1,
@@ -104,12 +103,12 @@ class LeaseRecord(Struct, frozen=True):
 
 
 def read_record(body: bytes) -> LeaseRecord | None:
-    """The lease that a body holds, or None if it holds none."""
+    """The lease in a body, or None if the body is not one."""
     try:
-        found = msgspec.json.decode(body)
+        lease = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    record = LeaseRecord(found) if isinstance(found, dict) else None
+    record = LeaseRecord(lease) if isinstance(lease, dict) else None
     return record if record and record._meta.get("resourceVersion") else None
 
 
@@ -132,12 +131,12 @@ def new_lease(
 
 
 def whole_seconds(seconds: float) -> int:
-    """At least so many: a promise to others must not be shorter than ours to ourselves."""
+    """The seconds rounded up, so that others never wait less than our own settings say."""
     return math.ceil(seconds)
 
 
 def format_micro_time(at: datetime) -> str:
-    """A time as leases have it, to the microsecond."""
+    """A time as Kubernetes' MicroTime, which leases use."""
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
@@ -154,7 +153,7 @@ _PATIENCE_SECONDS = 10
 
 
 class LeaseClient:
-    """Where one lease is read and written."""
+    """Reads and writes one lease."""
 
     def __init__(self, client: Client, settings: LeaseSettings, log: Log) -> None:
         self._client = client
@@ -165,22 +164,22 @@ class LeaseClient:
         self.name = f"{settings.namespace}/{settings.name}"
 
     async def read(self) -> LeaseRecord | Gone | None:
-        """The lease, "gone" if there is none, None if there is no telling."""
-        answer = await self._asked("get", f"{self._all}/{self._settings.name}")
+        """The lease, "gone" if there is none, None if that is not known."""
+        answer = await self._send("get", f"{self._all}/{self._settings.name}")
         if answer is not None and answer.status == _NOT_FOUND:
             return "gone"
         return self._record("get", answer)
 
     async def create(self, lease: Object) -> LeaseRecord | None:
-        """The new lease, or None if it was not made by us."""
-        return self._record("create", await self._asked("create", self._all, lease))
+        """The new lease, or None if it was not created by us."""
+        return self._record("create", await self._send("create", self._all, lease))
 
     async def update(self, lease: Object) -> LeaseRecord | None:
-        """The lease as written, or None if it was not, say because another was quicker."""
+        """The lease as written, or None if it was not, for example after a conflict."""
         path = f"{self._all}/{self._settings.name}"
-        return self._record("update", await self._asked("update", path, lease))
+        return self._record("update", await self._send("update", path, lease))
 
-    async def _asked(self, verb: Verb, path: str, lease: Object | None = None) -> Answer | None:
+    async def _send(self, verb: Verb, path: str, lease: Object | None = None) -> Answer | None:
         within = max(self._settings.renew_deadline_seconds / 2, 1)
         body = None if lease is None else msgspec.json.encode(lease)
         try:
@@ -192,10 +191,10 @@ class LeaseClient:
                 patience=min(within, _PATIENCE_SECONDS),
             )
         except ClusterUnreachable as error:
-            self._troubled(verb, str(error))
+            self._warn(verb, str(error))
             return None
         except ResettleError as error:
-            self._ends_if_never_granted(verb, error)
+            self._raise_if_never_granted(verb, error)
             return None
         lost_the_race = answer.status == _CONFLICT
         not_there = answer.status == _NOT_FOUND and verb != "create"
@@ -205,26 +204,26 @@ class LeaseClient:
             return answer
         refusal = self._refusal(verb, answer)
         if answer.status >= 500 or answer.status == _TOO_MANY:
-            self._troubled(verb, str(refusal))
+            self._warn(verb, str(refusal))
         else:
-            self._ends_if_never_granted(verb, refusal)
+            self._raise_if_never_granted(verb, refusal)
         return None
 
-    def _ends_if_never_granted(self, verb: Verb, refusal: ResettleError) -> None:
+    def _raise_if_never_granted(self, verb: Verb, refusal: ResettleError) -> None:
         known = isinstance(refusal, Unauthorized) and self._granted
         if verb not in self._granted and not known:
             raise refusal
-        self._troubled(verb, str(refusal))
+        self._warn(verb, str(refusal))
 
     def _record(self, verb: Verb, answer: Answer | None) -> LeaseRecord | None:
         if answer is None or not answer.is_success:
             return None
         record = read_record(answer.body)
         if record is None:
-            self._troubled(verb, f"{self._client.server} sent something that is no lease")
+            self._warn(verb, f"{self._client.server} sent something that is no lease")
         return record
 
-    def _troubled(self, verb: Verb, reason: str) -> None:
+    def _warn(self, verb: Verb, reason: str) -> None:
         log = self._log.only_when_new(_trouble(verb))
         log.warning("lease trouble", lease=self.name, reason=reason)
 
@@ -245,19 +244,19 @@ def _trouble(verb: Verb) -> str:
 
 
 class LeaseSettings(Struct, frozen=True, kw_only=True):
-    """The lease to hold, and the times that go with it."""
+    """The name of the lease and the durations of leader election, as its flags set them."""
 
     duration_seconds: float = 137
-    """How long others wait after the last sign of life before they take over."""
+    """How long others wait after the last renewal before they take over."""
     renew_deadline_seconds: float = 107
     """How long the holder acts after its last renewal."""
     retry_period_seconds: float = 26
-    """How often the holder renews, and how soon after a failure anybody tries again."""
+    """How often the holder renews, and how long contenders wait between tries."""
     name: str = "descheduler"
     namespace: str = "kube-system"
 
     def validate(self) -> LeaseSettings:
-        """The settings, or an error that lists all that is wrong with them."""
+        """Return the settings, or raise an error that lists everything that is wrong."""
         if problems := list(self._problems()):
             raise InputError("leader election cannot work so: " + "; ".join(problems))
         return self
@@ -276,20 +275,20 @@ class LeaseSettings(Struct, frozen=True, kw_only=True):
             )
         if renew <= retry * JITTER_FACTOR:
             yield (
-                f"--leader-elect-renew-deadline is {renew:g}s; make it longer than {JITTER_FACTOR} times "
-                f"--leader-elect-retry-period, which is {retry:g}s"
+                f"--leader-elect-renew-deadline is {renew:g}s; make it longer than "
+                f"{JITTER_FACTOR} times --leader-elect-retry-period, which is {retry:g}s"
             )
         for flag, name, such in (
             ("name", self.name, "descheduler"),
             ("namespace", self.namespace, "kube-system"),
         ):
             if not _NAME.fullmatch(name):
-                said = f"`{name}`, which no object can be called" if name else "empty"
-                yield f"--leader-elect-resource-{flag} is {said}; give it a name like `{such}`"
+                value = f"`{name}`, which no object can be called" if name else "empty"
+                yield f"--leader-elect-resource-{flag} is {value}; give it a name like `{such}`"
 
 
 JITTER_FACTOR = 1.2
-"""Who waits for a lease asks after one to 2.2 retry periods, so that contenders drift apart."""
+"""Like client-go's JitterFactor: contenders try again after one to 2.2 retry periods."""
 
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")

@@ -20,7 +20,12 @@ from urllib.parse import urlencode, urlsplit
 from resettle.clock import SYSTEM, Clock
 from resettle.errors import AnswerLost, ClusterUnreachable
 from resettle.kube.auth.access import Access, Headers
-from resettle.kube.failures import answer_lost_error, rejects_our_certificate, describe_error, unreachable_error
+from resettle.kube.failures import (
+    answer_lost_error,
+    describe_error,
+    rejects_our_certificate,
+    unreachable_error,
+)
 from resettle.kube.status import Answer
 from resettle.kube.transport.blocking import proxy_credentials
 from resettle.kube.transport.connection import AsyncConnection, Check, WriteBatch, make_buffer
@@ -245,7 +250,9 @@ class Client:
             except (OSError, TimeoutError) as error:
                 if rejects_our_certificate(error):
                     raise await self._unreachable(error) from None
-                raise ClusterUnreachable(f"{self.server} ended a watch: {describe_error(error)}") from None
+                raise ClusterUnreachable(
+                    f"{self.server} ended a watch: {describe_error(error)}"
+                ) from None
             finally:
                 connection.close()
             if last or not await self._has_renewed(response.status, credentials):

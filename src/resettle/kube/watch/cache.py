@@ -19,7 +19,14 @@ from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.kube.watch.events import ObjectReader
 from resettle.kube.watch.reflector import WATCH_SECONDS, Reflector
-from resettle.kube.watch.store import Fingerprint, OnChange, CustomObjects, ObjectStore, to_change, fingerprint
+from resettle.kube.watch.store import (
+    CustomObjects,
+    Fingerprint,
+    ObjectStore,
+    OnChange,
+    fingerprint,
+    to_change,
+)
 from resettle.log import QUIET, Log
 from resettle.model.changes import Changes
 from resettle.model.decoding.decoder import Decoder
@@ -60,14 +67,19 @@ class Cache:
         self._current_at = -math.inf
         self._custom_objects = {name: CustomObjects() for name in known if name not in KINDS}
         self._last = Snapshot.of(
-            nodes=(), pods=(), taken_at=_NEVER, others=dict.fromkeys(sorted(self._custom_objects), ())
+            nodes=(),
+            pods=(),
+            taken_at=_NEVER,
+            others=dict.fromkeys(sorted(self._custom_objects), ()),
         )
         self._stores: dict[str, ObjectStore] = {}
         self._reflectors: dict[str, Reflector] = {}
         # Names that are not kinds, such as usage, are not watched.
         for i, name in enumerate(sorted({*always, *kinds} & known.keys())):
             kind = known[name]
-            store = self._stores[name] = ObjectStore(self._snapshot_lookup(name), self._change_callback(name))
+            store = self._stores[name] = ObjectStore(
+                self._snapshot_lookup(name), self._change_callback(name)
+            )
             self._reflectors[name] = Reflector(
                 name,
                 kind.list_path,
@@ -136,10 +148,14 @@ class Cache:
         """The cluster as of the last watch event; do not call it while a plan is being drawn."""
         taken = {kind: store.take_changes() for kind, store in self._stores.items()}
         changed: dict[str, Any] = {
-            KINDS[kind].field: to_change(changes) for kind, changes in taken.items() if kind in KINDS
+            KINDS[kind].field: to_change(changes)
+            for kind, changes in taken.items()
+            if kind in KINDS
         }
         others = {
-            kind: own.apply(taken[kind]) for kind, own in self._custom_objects.items() if taken.get(kind)
+            kind: own.apply(taken[kind])
+            for kind, own in self._custom_objects.items()
+            if taken.get(kind)
         }
         self._last = self._last.next(
             Changes(
@@ -197,11 +213,11 @@ class Cache:
     # -- helpers ----------------------------------------------------------------------------------
 
     def _change_callback(self, kind: str) -> OnChange:
-        def log_state(before: Any, after: Any) -> None:
+        def call_listeners(before: Any, after: Any) -> None:
             for listener in self._listeners:
                 listener(before, after)
 
-        return log_state if kind == "Pod" else _nobody_listens
+        return call_listeners if kind == "Pod" else _ignore_change
 
     def _snapshot_lookup(self, kind: str) -> Callable[[str, str], Any | None]:
         """A function that finds an object of the last snapshot."""

@@ -24,8 +24,14 @@ from resettle.errors import ClusterError
 from resettle.kube.auth.access import Access
 from resettle.kube.failures import refusal_error
 from resettle.kube.transport.blocking import BlockingConnection
-from resettle.kube.watch.events import UNREADABLE, ObjectReader, Version, unreadable_object, compact_version
-from resettle.kube.watch.store import ListResult, ByNamespace
+from resettle.kube.watch.events import (
+    UNREADABLE,
+    ObjectReader,
+    Version,
+    compact_version,
+    unreadable_object,
+)
+from resettle.kube.watch.store import ByNamespace, ListResult
 from resettle.model.kinds import KINDS, group_of
 
 PORTION_BYTES = 100_000
@@ -187,7 +193,7 @@ def list_kind(
 
 
 async def run_in_thread(work: Callable[[Event], T]) -> T:
-    """What `work` returns, run in a thread; a cancelled caller leaves the thread to end by itself."""
+    """What `work` returns, run in a thread; if the caller is cancelled, the thread ends later."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
     cancelled = Event()

@@ -20,8 +20,15 @@ from resettle.errors import ClusterError, Forbidden, InputError, Unauthorized
 from resettle.kube.auth.access import Access
 from resettle.kube.status import Answer, status_of
 from resettle.kube.transport.client import Client
-from resettle.kube.watch.events import UNREADABLE, MalformedObject, WatchEvent, ObjectReader, unreadable_object, compact_version
-from resettle.kube.watch.lists import run_in_thread, list_kind
+from resettle.kube.watch.events import (
+    UNREADABLE,
+    MalformedObject,
+    ObjectReader,
+    WatchEvent,
+    compact_version,
+    unreadable_object,
+)
+from resettle.kube.watch.lists import list_kind, run_in_thread
 from resettle.kube.watch.store import ObjectStore
 from resettle.log import Log
 
@@ -178,7 +185,9 @@ class Reflector:
             case _:
                 meta = event.item.metadata
                 thing = self._convert(event)
-                self._store.put(meta.namespace, meta.name, compact_version(meta.resource_version), thing)
+                self._store.put(
+                    meta.namespace, meta.name, compact_version(meta.resource_version), thing
+                )
         self.version = event.version or self.version
         self._note_success()
 
@@ -192,7 +201,10 @@ class Reflector:
         status = status_of(answer)
         reason = f"a watch of {self._what} was answered {answer.status}: {status.message}"
         self._advice = status.retry_after_seconds or 0.0
-        in_vain = self._failures % RESUMES_BEFORE_LIST == RESUMES_BEFORE_LIST - 1 and answer.status not in _BUSY
+        in_vain = (
+            self._failures % RESUMES_BEFORE_LIST == RESUMES_BEFORE_LIST - 1
+            and answer.status not in _BUSY
+        )
         if answer.status == _GONE or in_vain:
             raise WatchExpired(reason)
         raise WatchRefused(reason) if answer.status in _BUSY else ClusterError(reason)

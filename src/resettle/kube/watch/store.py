@@ -116,7 +116,9 @@ def to_change(taken: ByNamespace[Any | None]) -> Change[Any]:
     return Change(tuple(put), frozenset(gone))
 
 
-def _missing(before: ByNamespace[Version], after: ByNamespace[Version]) -> Iterator[tuple[str, str]]:
+def _missing(
+    before: ByNamespace[Version], after: ByNamespace[Version]
+) -> Iterator[tuple[str, str]]:
     for namespace, versions in before.items():
         there = after.get(namespace, {})
         for name in versions:
