@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.cluster.policies import OURS, PEER, UNLIMITED
+from tests.e2e.cluster.policies import OURS, UPSTREAM, UNLIMITED
 from tests.e2e.cluster.workloads import ALONE, open_all, open_only, workload
 from tests.e2e.cluster.workspace import Room, eventually
 from tests.e2e.processes.run import RULES, Account, Run, settled
@@ -21,7 +21,7 @@ from tests.kube.auth.fakes import Authority
 from tools.control_plane.api import Api, Object
 from tools.control_plane.plane import Access
 
-either = pytest.mark.parametrize("version", [PEER, OURS])
+either = pytest.mark.parametrize("version", [UPSTREAM, OURS])
 OFTEN = ("--descheduling-interval", "500ms", *ALONE)
 SECRET = "prometheus-token"
 
@@ -147,7 +147,7 @@ LIES = [
     pytest.param(f"{GAUGE} +", "it answered 400: bad_data", id="no query at all"),
     pytest.param(
         f'label_replace({GAUGE}, "instance", "$1:9100", "instance", "(.*)")',
-        "which speaks of",
+        "which names",
         id="other names",
     ),
 ]
@@ -205,7 +205,7 @@ def test_one_node_without_a_figure_stops_the_peer_and_costs_us_that_node(
     query = f'{GAUGE}{{instance!="{lost}"}}'
     open_only(room, *room.nodes[:-1])  # the scheduler shall not choose the one that is not known
 
-    peer = once(account, policy(pressure, room, PEER, query=query), code=1)
+    peer = once(account, policy(pressure, room, UPSTREAM, query=query), code=1)
     assert f"{lost} has no sample in the answer" in peer.told("plugin failed")[0]["reason"]
     assert account.asked_to_evict() == []
 
@@ -225,7 +225,7 @@ def test_while_prometheus_is_down_or_silent_nobody_goes_and_then_it_goes_on(
     with Pressure(tmp_path) as pressure:
         hot(room, pressure)
         pressure.server.kill()
-        with account.run(policy(pressure, room, PEER), *OFTEN) as run:
+        with account.run(policy(pressure, room, UPSTREAM), *OFTEN) as run:
             run.awaits("plugin failed", 2)
             assert "Connection refused" in run.told("plugin failed")[0]["reason"]
             assert account.asked_to_evict() == []
@@ -326,7 +326,7 @@ def test_what_plan_shows_by_a_live_prometheus_is_what_a_capture_shows(
 
     (name,) = hot(room, pressure)
     file = tmp_path / "policy.json"
-    file.write_text(json.dumps(policy(pressure, room, PEER)))
+    file.write_text(json.dumps(policy(pressure, room, UPSTREAM)))
     capture = tmp_path / "cluster.json.gz"
     live = ("--kubeconfig", str(account.kubeconfig), "--policy", str(file))
 

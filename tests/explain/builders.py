@@ -15,7 +15,7 @@ from resettle.explain.what_if import PlanInputs
 from resettle.framework import (
     Descheduler,
     Registry,
-    assembled,
+    build_descheduler,
     default_registry,
     load_policy,
 )
@@ -54,7 +54,7 @@ def policy(
     }
     document = {"apiVersion": api_version, "kind": "DeschedulerPolicy", "profiles": [profile]}
     read = load_policy(json.dumps({**document, **top}), name="policy", plugins=plugins)
-    return assembled(read, plugins)
+    return build_descheduler(read, plugins)
 
 
 def about_pod(descheduler: Descheduler, world: World, key: str = "default/it") -> PodAnswer:
@@ -81,7 +81,7 @@ def hints(world: World, **more: Any) -> list[str]:
 def about_node(descheduler: Descheduler, world: World, name: str) -> NodeAnswer:
     """The answer about a node of the world."""
     snapshot = world.snapshot()
-    node = snapshot.fleet.get(name)
+    node = snapshot.node_index.get(name)
     assert node is not None
     return explain_node(PlanInputs(descheduler, snapshot), node)
 

@@ -71,14 +71,14 @@ def test_a_cycle_tells_how_far_its_limits_are_used() -> None:
             "RemoveFailedPods",
             {},
             cluster(node("n1").holding(pod("a", phase="Failed", age="30m")), node("n2")),
-            ["default/a is 30m old, it takes 1h"],
+            ["default/a is 30m old, `minPodLifetimeSeconds` is 1h"],
             id="failed, but not for long",
         ),
         pytest.param(
             "RemovePodsViolatingNodeTaints",
             {"excludedTaints": ["old"]},
             cluster(node("n1", taints=["old:NoSchedule", "a:NoExecute"]), node("n2")),
-            ["n1 has the taint old:NoSchedule, which does not count here"],
+            ["n1 has the taint old:NoSchedule, which is not checked by this policy"],
             id="a taint that is excluded",
         ),
         pytest.param(

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from resettle.explain.cycle import WatchedPlan
 from resettle.explain.pod import NO_TURN, answer_for
 from resettle.explain.what_if import PlanInputs
-from resettle.framework import Descheduler, assembled, default_registry, load_policy
+from resettle.framework import Descheduler, build_descheduler, default_registry, load_policy
 from resettle.testing import World
 from resettle.testing.random.policies import BALANCE, DESCHEDULE
 from resettle.testing.strategies import clusters
@@ -51,7 +51,7 @@ def policy(plugin: str, point: str, args: dict[str, Any]) -> Descheduler:
         "profiles": [profile],
     }
     plugins = default_registry()
-    return assembled(load_policy(json.dumps(document), name="policy", plugins=plugins), plugins)
+    return build_descheduler(load_policy(json.dumps(document), name="policy", plugins=plugins), plugins)
 
 
 def drawn(descheduler: Descheduler, world: World) -> WatchedPlan:
@@ -92,7 +92,7 @@ def test_a_reason_for_not_proposing_a_pod_is_given_only_for_pods_that_were_not_p
     assert list(disagreements(plugin, policy(plugin, point, args), world)) == []
 
 
-SHARE = re.compile(r"(\d+) copies of (.+) are on (.+), its share is (\d+)")
+SHARE = re.compile(r"(\d+) copies of (.+) are on (.+), at most (\d+) expected")
 SKEW = re.compile(r": (\d+), fewest anywhere: (\d+), `maxSkew` is (\d+)")
 
 

@@ -29,7 +29,7 @@ def test_all_refusals_are_told_in_the_order_they_are_asked() -> None:
 
     (proposal,) = only_decision(about_pod(refusing, world)).proposals
 
-    assert proposal.because == "has lived 300 s, longer than 60 s"
+    assert proposal.because == "is 5m old, longer than 1m"
     assert [(it.code, it.by, it.sentence) for it in proposal.refusals] == [
         ("local-storage", "DefaultEvictor", "keeps data in local storage"),
         ("daemon-set", "DefaultEvictor", "belongs to a DaemonSet"),
@@ -97,7 +97,7 @@ def test_each_node_that_does_not_take_a_pod_stands_under_one_ground(
 
     (proposal,) = only_decision(about_pod(asking, world)).proposals
     refusal = proposal.refusals[0]
-    fleet = world.snapshot().fleet
+    fleet = world.snapshot().node_index
 
     assert refusal.facts["count"] == 8
     assert [

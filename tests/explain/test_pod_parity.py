@@ -67,7 +67,7 @@ def test_a_refused_pod_is_told_what_would_move_it_or_what_is_in_the_way(file: st
 def test_the_answer_about_a_node_accounts_for_each_of_its_pods(file: str) -> None:
     for case in list(cases(file))[::8]:
         snapshot = case.snapshot
-        for node in snapshot.fleet:
+        for node in snapshot.node_index:
             answer = explain_node(PlanInputs(case.descheduler, snapshot), node)
             not_proposed: dict[tuple[str, str], int] = {}
             for reason in answer.not_proposed:

@@ -150,7 +150,7 @@ def pair(*pods: dict[str, Any], other: Any = None) -> World:
             pair(pod("it", annotations=MIRROR)),
             {},
             [
-                "no guard, limit, budget or single node changed would move it, "
+                "we found no change to the policy or cluster that would move it, "
                 "because it is a mirror pod of the kubelet"
             ],
             id="nothing helps a mirror pod",
@@ -159,7 +159,7 @@ def pair(*pods: dict[str, Any], other: Any = None) -> World:
             pair(pod("it", terminating=True)),
             {},
             [
-                "no guard, limit, budget or single node changed would move it, "
+                "we found no change to the policy or cluster that would move it, "
                 "because it is already terminating"
             ],
             id="nothing helps a pod that is going anyway",
@@ -190,7 +190,7 @@ def test_a_pod_that_others_would_go_before_is_told_so() -> None:
 
     assert answer.refused
     assert pod_text(answer, Paint(False), 1000).splitlines()[-1] == (
-        "hint: no guard, limit, budget or single node changed would move it, because it keeps data "
+        "hint: we found no change to the policy or cluster that would move it, because it keeps data "
         "in local storage; without that, others would go and it would stay"
     )
 

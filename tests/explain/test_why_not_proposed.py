@@ -63,7 +63,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             LIFETIME | {"namespaces": {"exclude": ["default"]}},
             home(pod("it")),
             "namespace-left-out",
-            "its namespace default is left out by `namespaces`",
+            "its namespace default is excluded by `namespaces`",
             id="a namespace that is left out",
         ),
         pytest.param(
@@ -119,7 +119,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             LIFETIME | {"exitCodes": [137]},
             home(pod("it")),
             "other-exit-code",
-            "no container of it ended with one of the `exitCodes`",
+            "none of its containers ended with one of the `exitCodes`",
             id="no such exit code",
         ),
         pytest.param(
@@ -127,7 +127,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             LIFETIME | {"ownerKinds": {"exclude": ["ReplicaSet"]}},
             home(pod("it")),
             "other-owner",
-            "is owned by ReplicaSet, which `ownerKinds` leaves out",
+            "is owned by ReplicaSet, which `ownerKinds` excludes",
             id="owned by another kind",
         ),
         pytest.param(
@@ -143,7 +143,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             {},
             home(pod("it", phase="Failed", age="20m")),
             "too-young",
-            "is 20m old, it takes 1h",
+            "is 20m old, `minPodLifetimeSeconds` is 1h",
             id="failed just now",
         ),
         pytest.param(
@@ -159,7 +159,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             {"excludeOwnerKinds": ["Job"]},
             home(pod("it", phase="Failed", owner="Job/once")),
             "other-owner",
-            "is owned by Job, which `excludeOwnerKinds` leaves out",
+            "is owned by Job, which `excludeOwnerKinds` excludes",
             id="failed, but of a kind that is left out",
         ),
         pytest.param(
@@ -167,7 +167,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             {"exitCodes": [1]},
             home(pod("it", phase="Failed")),
             "other-exit-code",
-            "no container of it ended with one of the `exitCodes`",
+            "none of its containers ended with one of the `exitCodes`",
             id="failed with another exit code",
         ),
         pytest.param(
@@ -199,7 +199,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             {},
             home(pod("it")),
             "no-taint",
-            "n1 has no taint that counts",
+            "no taint of n1 is checked by this policy",
             id="no taint",
         ),
         pytest.param(
@@ -207,7 +207,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             {},
             home(pod("it", tolerations=[{"operator": "Exists"}]), taints=["a=b:NoSchedule"]),
             "tolerates",
-            "tolerates every taint of n1 that counts",
+            "tolerates every taint of n1 that this policy checks",
             id="a taint that is tolerated",
         ),
         pytest.param(
@@ -215,7 +215,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             REQUIRED,
             home(pod("it")),
             "no-rule",
-            "states no node affinity of a type that counts here",
+            "has no node affinity of a type in `nodeAffinityType`",
             id="no node affinity",
         ),
         pytest.param(
@@ -223,7 +223,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             REQUIRED,
             home(pod("it", affinity=wanting("blue")), labels={"pool": "blue"}),
             "satisfied",
-            "n1 is what its node affinity asks for",
+            "n1 matches its node affinity",
             id="where its affinity would have it",
         ),
         pytest.param(
@@ -240,7 +240,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             {},
             home(pod("it"), pod("other", away_from={"app": "it"})),
             "no-rule",
-            "states no anti-affinity of its own",
+            "has no podAntiAffinity",
             id="no anti-affinity",
         ),
         pytest.param(
@@ -248,7 +248,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             {},
             home(pod("it", away_from={"app": "db"}), pod("web", labels={"app": "web"})),
             "satisfied",
-            "no pod that it keeps away from is near it",
+            "no pod violates its podAntiAffinity",
             id="nobody near whom it avoids",
         ),
         pytest.param(
@@ -256,7 +256,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             {},
             home(pod("it")),
             "no-rule",
-            "no constraint that counts here is about it",
+            "no constraint that this policy checks selects it",
             id="no constraint",
         ),
         pytest.param(
@@ -289,7 +289,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
                 node("n2").holding(pod("third"), pod("fourth")),
             ),
             "fair-share",
-            "2 copies of ReplicaSet web are on n1, its share is 2",
+            "2 copies of ReplicaSet web are on n1, at most 2 expected",
             id="no more than the share",
         ),
         pytest.param(
@@ -308,7 +308,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             {"excludeOwnerKinds": ["ReplicaSet"]},
             home(pod("it"), pod("also")),
             "other-owner",
-            "is owned by ReplicaSet, which `excludeOwnerKinds` leaves out",
+            "is owned by ReplicaSet, which `excludeOwnerKinds` excludes",
             id="copies of a kind that is left out",
         ),
         pytest.param(
@@ -348,7 +348,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             LOW | {"evictableNamespaces": {"exclude": ["default"]}},
             home(pod("it", cpu="3")),
             "namespace-left-out",
-            "its namespace default is left out by `evictableNamespaces`",
+            "its namespace default is excluded by `evictableNamespaces`",
             id="on a full node, in a namespace that is left out",
         ),
         pytest.param(
@@ -356,7 +356,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             LOW,
             cluster(node("n1").holding(pod("it", cpu="3")), node("n2", taints=["a:NoSchedule"])),
             "taints",
-            "tolerates the taints of no node that has room",
+            "does not tolerate the taints of any node that has room",
             id="no destination suffers it",
         ),
         pytest.param(
@@ -380,7 +380,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             HIGH | {"evictionModes": ["OnlyThresholdingResources"]},
             cluster(node("n1").holding(pod("it")), node("n2").holding(pod("b", cpu="2"))),
             "no-relief",
-            "requests nothing of what the thresholds are about",
+            "requests none of the resources in `thresholds`",
             id="nothing that counts would leave with it",
         ),
     ],
@@ -524,8 +524,8 @@ def test_a_plugin_that_cannot_say_why_gets_a_plain_sentence(
             {},
             home(pod("it"), taints=["node.kubernetes.io/unschedulable:NoSchedule"]),
             "taint-ignored",
-            "the taint node.kubernetes.io/unschedulable:NoSchedule of n1 is passed over: "
-            "it tells of the life cycle of the node; name it in `includedTaints` to have it count",
+            "the taint node.kubernetes.io/unschedulable:NoSchedule of n1 is ignored: "
+            "it is a node lifecycle taint; name it in `includedTaints` to have it checked",
             id="a taint of the node's life cycle",
         ),
         pytest.param(
@@ -533,7 +533,7 @@ def test_a_plugin_that_cannot_say_why_gets_a_plain_sentence(
             {},
             home(pod("it"), pod("other")),
             "satisfied",
-            "no pod is near that it keeps away from, or that wants it away",
+            "violates no podAntiAffinity, neither its own nor that of another pod",
             id="neither side minds",
         ),
         pytest.param(
@@ -541,7 +541,7 @@ def test_a_plugin_that_cannot_say_why_gets_a_plain_sentence(
             {},
             home(pod("it")),
             "no-rule",
-            "no constraint that counts here is about it",
+            "no constraint that this policy checks selects it",
             id="no constraint of its own",
         ),
         pytest.param(
@@ -549,7 +549,7 @@ def test_a_plugin_that_cannot_say_why_gets_a_plain_sentence(
             LOW,
             home(pod("it"), *(pod(f"big-{i}", cpu="1500m") for i in "12")),
             "no-relief",
-            "uses nothing of what n1 has too little of",
+            "uses none of the resources that n1 is short of",
             id="a pod whose going would not help",
         ),
     ],

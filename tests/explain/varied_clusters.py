@@ -14,7 +14,7 @@ from resettle.framework import (
     Descheduler,
     Plugin,
     Registry,
-    assembled,
+    build_descheduler,
     default_registry,
     load_policy,
 )
@@ -54,7 +54,7 @@ def varied(seed: int, every: int) -> Iterator[Varied]:
                 text = json.dumps(policy)
                 read = load_policy(text, name=case.id, plugins=PLUGINS)
                 world = World(objects, datetime.fromisoformat(case.at))
-                yield Varied(case.id, assembled(read, PLUGINS), world.snapshot())
+                yield Varied(case.id, build_descheduler(read, PLUGINS), world.snapshot())
 
 
 # -- policies -------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def leader_and_follower() -> Varied:
     )
     world = cluster(node("n1", cordoned=True).holding(*held), node("n2"), node("n3"))
     read = load_policy(json.dumps(OLD_PODS), name="leader", plugins=PLUGINS)
-    return Varied("leader", assembled(read, PLUGINS), world.snapshot())
+    return Varied("leader", build_descheduler(read, PLUGINS), world.snapshot())
 
 
 COPIES = {
@@ -222,4 +222,4 @@ def drawn_to(disk: str) -> Varied:
         node("n3"),
     )
     read = load_policy(json.dumps(COPIES), name="copies", plugins=PLUGINS)
-    return Varied(f"copies on {disk}", assembled(read, PLUGINS), world.snapshot())
+    return Varied(f"copies on {disk}", build_descheduler(read, PLUGINS), world.snapshot())

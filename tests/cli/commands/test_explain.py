@@ -52,7 +52,7 @@ def test_a_wide_terminal_shows_names_and_words_side_by_side(tmp_path: Path) -> N
 
     assert done.out.splitlines()[1] == (
         "  proposed  RemovePodsViolatingTopologySpreadConstraint  "
-        "its topology.kubernetes.io/zone has more pods than others by over 1"
+        "topology.kubernetes.io/zone north has 5 matching pods, the emptiest 0 (maxSkew 1)"
     )
 
 
@@ -67,19 +67,19 @@ USAGE = "usage: resettle explain"
         pytest.param(
             ("pod", "frontend-1", *SOURCES),
             "resettle explain pod: error: argument NAMESPACE/NAME: "
-            "`frontend-1` names no pod; write NAMESPACE/NAME",
+            "`frontend-1` is not the name of a pod; write NAMESPACE/NAME",
             id="a pod without its namespace",
         ),
         pytest.param(
             ("pod", "a/b/c", *SOURCES),
             "resettle explain pod: error: argument NAMESPACE/NAME: "
-            "`a/b/c` names no pod; write NAMESPACE/NAME",
+            "`a/b/c` is not the name of a pod; write NAMESPACE/NAME",
             id="one slash too many",
         ),
         pytest.param(
             ("pod", "/frontend-1", *SOURCES),
             "resettle explain pod: error: argument NAMESPACE/NAME: "
-            "`/frontend-1` names no pod; write NAMESPACE/NAME",
+            "`/frontend-1` is not the name of a pod; write NAMESPACE/NAME",
             id="an empty namespace",
         ),
         pytest.param(
@@ -179,8 +179,8 @@ def test_a_plugin_that_fails_is_named_and_the_answer_still_given(tmp_path: Path)
 
     assert done.out == (
         "default/web-1 would move off n1\n"
-        "  proposed  PodLifeTime         has lived 86400 s, longer than 3600 s\n"
-        "  unwanted  LowNodeUtilization  the plugin failed: the snapshot holds no usage\n"
+        "  proposed  PodLifeTime         is 1d old, longer than 1h\n"
+        "  not proposed  LowNodeUtilization  the plugin failed: the snapshot holds no usage\n"
         "                                from KubernetesMetrics; nothing is moved without\n"
         "                                it\n"
     )
@@ -203,7 +203,7 @@ def test_a_policy_without_strategies_is_explained_too(
     done = resettle("explain", *asked, *words, cwd=tmp_path)
 
     assert done.code == 0
-    assert done.err == "note: the policy has no profiles, so nothing is looked for\n"
+    assert done.err == "note: the policy has no profiles, so nothing will move\n"
     assert done.out.splitlines()[0] in (
         "default/web-1 stays on n1",
         "n1 is in scope and holds 1 pod, of which none would go",

@@ -101,7 +101,7 @@ def test_asked_to_stop_it_stops_and_what_it_wrote_is_whole(tmp_path: Path) -> No
         (("--record", ""), "--record is empty; name a folder"),
         (
             ("--record", "r", "--record-max-size", "9"),
-            "--record-max-size: `9` is too little to be of use; allow 1Mi",
+            "--record-max-size: `9` is too small; write 1Mi or more",
         ),
         (
             ("--record", "r", "--record-max-size", "lots"),
@@ -110,11 +110,11 @@ def test_asked_to_stop_it_stops_and_what_it_wrote_is_whole(tmp_path: Path) -> No
         ),
         (
             ("--record", "r", "--record-max-age", "2d"),
-            "--record-max-age: `2d` is not a length of time; write one such as 336h",
+            "--record-max-age: `2d` is not a duration; write one such as 336h",
         ),
         (
             ("--record", "r", "--record-max-age", "0"),
-            "--record-max-age: `0` is not a length of time; write one such as 336h",
+            "--record-max-age: `0` is not a duration; write one such as 336h",
         ),
     ],
 )
@@ -197,8 +197,8 @@ def test_cycles_are_listed(past: Path) -> None:
         pytest.param(
             "a",
             [
-                ["1", "refused-by-budget", "has lived 18000 s, longer than 3600 s; no"],
-                ["2", "evicted", "has lived 18300 s, longer than 3600 s"],
+                ["1", "refused-by-budget", "is 5h old, longer than 1h; no"],
+                ["2", "evicted", "is 5h5m old, longer than 1h"],
             ],
             id="declined, then gone",
         ),
@@ -208,9 +208,9 @@ def test_cycles_are_listed(past: Path) -> None:
                 [
                     "1–2",
                     "refused (limit-total)",
-                    "has lived 11100 s, longer than 3600 s; the limit",
+                    "is 3h5m old, longer than 1h; the limit",
                 ],
-                ["3", "evicted", "has lived 11400 s, longer than 3600 s"],
+                ["3", "evicted", "is 3h10m old, longer than 1h"],
             ],
             id="refused for two cycles, then gone",
         ),
@@ -236,9 +236,9 @@ def test_only_moves_are_found_if_so_asked(past: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("default/d",), "nobody wanted default/d to leave in 3 cycles, 3 of which knew it"),
-        (("default/z",), "nobody wanted default/z to leave in 3 cycles, 0 of which knew it"),
-        (("default/d", "--moved"), "nobody asked default/d to leave in 3 cycles"),
+        (("default/d",), "none of 3 cycles proposed default/d; 3 of them saw it"),
+        (("default/z",), "none of 3 cycles proposed default/z; 0 of them saw it"),
+        (("default/d", "--moved"), "none of 3 cycles requested the eviction of default/d"),
     ],
 )
 def test_a_pod_that_nobody_wanted_is_told_so(words: tuple[str, ...], says: str, past: Path) -> None:
@@ -256,8 +256,8 @@ def test_a_cycle_is_shown_with_what_became_of_its_moves(past: Path) -> None:
 cycle 1 of 2026-01-31T12:00:00Z: 1 evicted, 1 refused-by-budget of 4 pods on 2 nodes
 
 ROUND  POD        NODE  PLUGIN       OUTCOME                 WHY
-1      default/a  n1    PodLifeTime  refused-by-budget (no)  has lived 18000 s, longer than 3600 s
-2      default/b  n1    PodLifeTime  evicted                 has lived 14400 s, longer than 3600 s
+1      default/a  n1    PodLifeTime  refused-by-budget (no)  is 5h old, longer than 1h
+2      default/b  n1    PodLifeTime  evicted                 is 4h old, longer than 1h
 
 2 proposals refused; took 0.2 s; resettle 0.1.0
 """,
@@ -275,14 +275,14 @@ ROUND  POD        NODE  PLUGIN       OUTCOME                 WHY
         pytest.param(
             "a",
             (),
-            "cycle 2 of 2026-01-31T12:05:00Z: default/a was asked to leave by PodLifeTime: evicted",
+            "cycle 2 of 2026-01-31T12:05:00Z: eviction of default/a requested by PodLifeTime: evicted",
             "default/a would move off n1",
             id="the last cycle that moved it",
         ),
         pytest.param(
             "d",
             (),
-            "cycle 3 of 2026-01-31T12:10:00Z: default/d was not asked to leave",
+            "cycle 3 of 2026-01-31T12:10:00Z: no eviction of default/d was requested",
             "default/d stays on n1",
             id="the last that knew it, if none moved it",
         ),
@@ -303,7 +303,7 @@ ROUND  POD        NODE  PLUGIN       OUTCOME                 WHY
         pytest.param(
             "c",
             ("--at", "2026-01-31T12:09:00Z"),
-            "cycle 2 of 2026-01-31T12:05:00Z: default/c was not asked to leave",
+            "cycle 2 of 2026-01-31T12:05:00Z: no eviction of default/c was requested",
             "the limit of 1 for this cycle is reached",
             id="as of a time",
         ),
@@ -342,7 +342,7 @@ def test_another_policy_can_be_tried_on_the_past(past: Path, tmp_path: Path) -> 
     done = ask("plan", "--record", "record", *words, cwd=past)
 
     assert [it["name"] for it in json.loads(done.out)["moves"]] == ["a", "b", "c"]
-    assert f"planned by {tmp_path}/policy.json in place of the policy of then" in done.err
+    assert f"using policy {tmp_path}/policy.json instead of the recorded one" in done.err
 
 
 def test_a_policy_that_reads_more_than_was_read_is_turned_away(past: Path) -> None:
@@ -351,7 +351,7 @@ def test_a_policy_that_reads_more_than_was_read_is_turned_away(past: Path) -> No
 
     assert done.code == 1
     assert "reads CSINode, Namespace, PersistentVolume, PersistentVolumeClaim, which" in done.err
-    assert "a record does not hold what nobody read" in done.err
+    assert "a record holds only what the recorded policy read" in done.err
 
 
 def test_the_past_can_be_simulated_on(past: Path, tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_the_past_can_be_simulated_on(past: Path, tmp_path: Path) -> None:
     assert done.code == 0
     told = json.loads(done.out)["runs"]
     assert [it["policy"] for it in told] == ["cycle 1", f"{tmp_path}/policy.json"]
-    assert "the scheduler is imagined without" in done.err
+    assert "the scheduler is simulated without" in done.err
 
 
 # -- what cannot be answered -----------------------------------------------------------------------
@@ -383,7 +383,7 @@ def test_the_past_can_be_simulated_on(past: Path, tmp_path: Path) -> None:
         ),
         (
             ("explain", "pod", "default/z", "--record", "record"),
-            "no cycle of the record knew a pod `default/z`",
+            "no cycle of the record has a pod `default/z`",
         ),
         (("record", "list", "nowhere"), "there is no folder `nowhere`"),
         (("record", "list", "."), "`.` holds no record"),
@@ -404,9 +404,9 @@ def test_what_is_not_there_is_an_error(words: tuple[str, ...], says: str, past: 
         (("plan", "--policy", "p", "--cycle", "1"), "--cycle is for --record DIR"),
         (("plan", "--policy", "p", "--round", "1"), "--round is for --record DIR"),
         (("simulate", "--policy", "p", "--at", "x"), "--at is for --record DIR"),
-        (("plan", "--record", "record", "--now", "x"), "--now makes no sense with --record"),
+        (("plan", "--record", "record", "--now", "x"), "--now cannot be used with --record"),
         (("plan", "--record", "record", "--cluster", "x"), "not allowed with argument --record"),
-        (("plan", "--record", "record", "--cycle", "0"), "`0` is no number to count with"),
+        (("plan", "--record", "record", "--cycle", "0"), "`0` is not a number of 1 or more"),
         (("record", "find", "record"), "the following arguments are required: --pod"),
     ],
 )

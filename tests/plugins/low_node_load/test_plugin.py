@@ -393,7 +393,7 @@ def test_by_queries_one_pod_goes_and_then_the_node_rests() -> None:
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        pytest.param({"highThresholds": {}}, "`highThresholds` is missing", id="no high line"),
+        pytest.param({"highThresholds": {}}, "`highThresholds` is missing", id="no high threshold"),
         pytest.param(
             {"lowThresholds": {"cpu": 10, "memory": 10}}, "only one of its two thresholds", id="one line"
         ),

@@ -271,4 +271,4 @@ def test_mistaken_arguments_are_told(args: dict[str, Any], problem: str) -> None
 def test_the_reason_names_topology_and_skew() -> None:
     (move,) = plan(PLUGIN, cluster(zone("a", *webs("a", 3)), zone("b", *webs("b", 1)))).plan.moves
 
-    assert move.reason == f"its {ZONE} has more pods than others by over 1"
+    assert move.reason == f"{ZONE} a has 3 matching pods, the emptiest 1 (maxSkew 1)"
