@@ -76,7 +76,7 @@ def test_flags_may_be_spelled_as_in_go(words: str, key: str, value: object) -> N
         ),
         pytest.param(
             "work -x=3",
-            "tool work: error: there is no flag -x; --help shows those there are",
+            "tool work: error: there is no flag -x; --help lists all flags",
             id="like none",
         ),
         pytest.param(
@@ -92,7 +92,7 @@ def test_flags_may_be_spelled_as_in_go(words: str, key: str, value: object) -> N
         ),
         pytest.param(
             "work --dry-run false",
-            "tool work: error: `false` stands alone behind --dry-run; write --dry-run=false",
+            "tool work: error: `false` after --dry-run is not its value; write --dry-run=false",
             id="an answer apart from its switch",
         ),
         pytest.param(
@@ -113,7 +113,7 @@ def test_flags_may_be_spelled_as_in_go(words: str, key: str, value: object) -> N
         ),
         pytest.param(
             "work more",
-            "tool work: error: nothing is known of `more` here",
+            "tool work: error: unexpected argument `more`",
             id="a word too many",
         ),
         pytest.param(
@@ -123,7 +123,7 @@ def test_flags_may_be_spelled_as_in_go(words: str, key: str, value: object) -> N
         ),
         pytest.param(
             "--v=3 work",
-            "tool: error: there is no flag --v; --help shows those there are",
+            "tool: error: there is no flag --v; --help lists all flags",
             id="a flag before its command",
         ),
     ],

@@ -40,7 +40,9 @@ BANS = (
 )
 
 
-def check(folder: Path, *words: str, bans: tuple[DeniedPermission, ...] = (), policy: str = "--policy") -> Done:
+def check(
+    folder: Path, *words: str, bans: tuple[DeniedPermission, ...] = (), policy: str = "--policy"
+) -> Done:
     (folder / "policy.yaml").write_text(LIFETIME)
     with ApiServer(denied=bans) as pocket:
         config = pocket.kubeconfig(folder / "config")
@@ -87,7 +89,9 @@ def test_rights_to_a_lease_are_asked_for_in_its_namespace(tmp_path: Path) -> Non
 
 
 def test_protected_metrics_take_the_right_to_ask_about_others(tmp_path: Path) -> None:
-    done = check(tmp_path, "--protect-metrics", bans=(DeniedPermission(resource="subjectaccessreviews"),))
+    done = check(
+        tmp_path, "--protect-metrics", bans=(DeniedPermission(resource="subjectaccessreviews"),)
+    )
 
     assert done.code == 1
     assert "yes      create  tokenreviews.authentication.k8s.io " in done.out
@@ -102,7 +106,9 @@ def test_protected_metrics_take_the_right_to_ask_about_others(tmp_path: Path) ->
 
 
 def test_a_dry_run_needs_to_read_only(tmp_path: Path) -> None:
-    done = check(tmp_path, "--dry-run", bans=(DeniedPermission(verb="create", resource="pods/eviction"),))
+    done = check(
+        tmp_path, "--dry-run", bans=(DeniedPermission(verb="create", resource="pods/eviction"),)
+    )
 
     assert (done.code, "create" in done.out) == (0, False)
 
@@ -110,7 +116,9 @@ def test_a_dry_run_needs_to_read_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "bans", [pytest.param((), id="all there"), pytest.param(BANS, id="not all")]
 )
-def test_a_program_gets_the_same_as_a_person(bans: tuple[DeniedPermission, ...], tmp_path: Path) -> None:
+def test_a_program_gets_the_same_as_a_person(
+    bans: tuple[DeniedPermission, ...], tmp_path: Path
+) -> None:
     done = check(tmp_path, "-o", "json", bans=bans)
 
     told = json.loads(done.out)

@@ -74,9 +74,9 @@ def test_a_declined_eviction_is_shown_and_made_up_for(told: Done) -> None:
     [(name, _)] = re.findall(r"429 for (\S+):\s+The disruption\s+budget (\w+)", told.out)
     afterwards = told.out.partition("429 for")[2].partition("would move")[2]
 
-    assert "somebody deletes" in told.out
+    assert "is deleted by hand" in told.out
     assert re.search(rf"{re.escape(name)} +a-2 → ", afterwards)
-    assert "evictions declined  1 by a disruption budget" in told.out
+    assert "evictions refused     1 by a disruption budget" in told.out
     assert "waiting for a node  0" in told.out
 
 

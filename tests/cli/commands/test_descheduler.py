@@ -47,7 +47,7 @@ def test_it_tells_its_version(tmp_path: Path) -> None:
     done = descheduler("version", cwd=tmp_path)
 
     assert done.code == 0
-    assert done.out == f"resettle {__version__}, in the place of kubernetes-sigs/descheduler\n"
+    assert done.out == f"resettle {__version__}, in place of kubernetes-sigs/descheduler\n"
 
 
 @pytest.mark.parametrize("word", ["--help", "-h", "help"])
@@ -65,7 +65,7 @@ def test_its_help_is_that_of_run(word: str, tmp_path: Path) -> None:
         (["--polcy=x"], "descheduler: error: there is no flag --polcy; did you mean --policy?"),
         (
             ["--policy-config-file=x", "--dry-run", "false"],
-            "descheduler: error: `false` stands alone behind --dry-run; write --dry-run=false",
+            "descheduler: error: `false` after --dry-run is not its value; write --dry-run=false",
         ),
         (
             [],

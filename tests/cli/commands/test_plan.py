@@ -32,7 +32,7 @@ Objects = list[dict[str, Any]]
 
 
 BUDGET = budget("idle", allowed=1, labels={"app": "nobody"})
-NO_BUDGETS = "the dump holds no disruption budgets, so the plan reckons with none"
+NO_BUDGETS = "the dump holds no disruption budgets, so the plan assumes there are none"
 
 
 def objects(*parts: NodeBuilder) -> Objects:
@@ -237,7 +237,7 @@ LOST = [
             objects(node("n1").holding(pod("web-1")), node("n2")),
             HEAD,
             "Nothing would move of 1 pod on 2 nodes: the policy enables no strategy.",
-            [NO_BUDGETS, "the policy has no profiles, so nothing is looked for"],
+            [NO_BUDGETS, "the policy has no profiles, so nothing will move"],
             id="a policy without profiles",
         ),
         pytest.param(
@@ -251,7 +251,7 @@ LOST = [
             [*objects(node("n1").holding(pod("w", age="5m")), node("n2")), {"kind": "Service"}],
             LIFETIME,
             "Nothing would move of 1 pod on 2 nodes: no plugin found a pod to move.",
-            ["objects of kinds that do not matter were skipped: 1 Service", NO_BUDGETS],
+            ["ignored object kinds: 1 Service", NO_BUDGETS],
             id="objects that say nothing to a plan",
         ),
         pytest.param(

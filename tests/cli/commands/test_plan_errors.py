@@ -265,7 +265,7 @@ def test_a_request_that_cannot_be_met_is_an_error_that_says_why(
         ),
         pytest.param(
             ("plan", "--cluster", "c.json", "--policy", "p.yaml", "--hurry"),
-            "resettle plan: error: there is no flag --hurry; --help shows those there are",
+            "resettle plan: error: there is no flag --hurry; --help lists all flags",
             id="no such flag",
         ),
     ],

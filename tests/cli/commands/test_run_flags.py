@@ -115,11 +115,11 @@ def test_gates_add_up(gates: list[str], background: bool) -> None:
         ),
         (
             ["--descheduling-interval=5"],
-            "--descheduling-interval: `5` is not a length of time; write one such as 5m or 90s",
+            "--descheduling-interval: `5` is not a duration; write one such as 5m or 90s",
         ),
         (
             ["--leader-elect"],
-            "--leader-elect makes no sense for a single cycle; set --descheduling-interval",
+            "--leader-elect has no use for a single cycle; set --descheduling-interval",
         ),
     ],
 )

@@ -158,22 +158,22 @@ def test_the_report_is_written_beside_what_is_printed(tmp_path: Path) -> None:
     [
         pytest.param(
             ("--cycles", "0"),
-            "argument --cycles: `0` is no number of cycles; write 1 or more",
+            "argument --cycles: `0` is not a number of cycles; write 1 or more",
             id="no cycles",
         ),
         pytest.param(
             ("--cycles", "many"),
-            "argument --cycles: `many` is no number of cycles; write 1 or more",
+            "argument --cycles: `many` is not a number of cycles; write 1 or more",
             id="not a number",
         ),
         pytest.param(
             ("--interval", "5"),
-            "argument --interval: `5` is no interval; write one such as 5m or 90s",
+            "argument --interval: `5` is not an interval; write one such as 5m or 90s",
             id="no unit",
         ),
         pytest.param(
             ("--interval", "0s"),
-            "argument --interval: `0s` is no interval; write one such as 5m or 90s",
+            "argument --interval: `0s` is not an interval; write one such as 5m or 90s",
             id="no time at all",
         ),
     ],

@@ -189,7 +189,7 @@ def test_captures_that_disagree_are_planned_for_the_present(capture: Path, tmp_p
 
     assert done.err == (
         "note: the captures were taken at 2020-01-01T00:00:00Z and 2026-01-31T12:00:00Z, "
-        "so the present is planned for; --now names a time\n"
+        "so the plan is for the present; set another time with --now\n"
     )
     assert json.loads(done.out)["snapshot"]["taken_at"][:19] >= began
     assert named.err == ""

@@ -57,10 +57,12 @@ def test_each_flag_counts() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        pytest.param([], "--policy is missing; only --remove-only does without", id="no policy"),
+        pytest.param(
+            [], "--policy is missing; it is optional only with --remove-only", id="no policy"
+        ),
         pytest.param(
             [*POLICY, "--dry-run", "--remove-only"],
-            "--dry-run does not go together with --remove-only; keep one of the two",
+            "--dry-run and --remove-only cannot be used together; keep one of them",
             id="two modes",
         ),
         pytest.param(
@@ -77,7 +79,7 @@ def test_each_flag_counts() -> None:
         ),
         pytest.param(
             ["--policy=-"],
-            "--policy: the tainter reads its policy before every round; name a file",
+            "--policy: the policy is read before every round, so stdin cannot be used; name a file",
             id="a policy that cannot be read twice",
         ),
         pytest.param(
@@ -87,12 +89,12 @@ def test_each_flag_counts() -> None:
         ),
         pytest.param(
             [*POLICY, "--interval=soon"],
-            "--interval: `soon` is not a length of time; write one such as 5m or 90s",
+            "--interval: `soon` is not a duration; write one such as 5m or 90s",
             id="a word for an interval",
         ),
         pytest.param(
             [*POLICY, "--once", "--leader-elect"],
-            "--leader-elect makes no sense for a single cycle; remove --once",
+            "--leader-elect has no use for a single cycle; remove --once",
             id="a lease for one round",
         ),
     ],

@@ -45,7 +45,7 @@ def event(text: str) -> str:
             "interval: 0s\nnow: yesterday\n",
             [
                 "s.yaml:1:11: interval",
-                "0s is no time at all; write how long after one cycle the next one begins",
+                "0s is not a positive duration; write how long after one cycle the next one begins",
                 "s.yaml:2:6: now",
                 "`yesterday` is not a time; write one such as `2026-01-31T12:00:00Z`",
             ],
@@ -65,7 +65,7 @@ def event(text: str) -> str:
             "events:\n  - {cycle: 1, says: x}\n",
             [
                 "s.yaml:2:5: events[0]",
-                "nothing happens in this event; add `apply`, `delete`, `scale` or `cordon`",
+                "this event changes nothing; add `apply`, `delete`, `scale` or `cordon`",
             ],
             id="an event in which nothing happens",
         ),
@@ -81,7 +81,7 @@ def event(text: str) -> str:
             event("delete: [Nod/a, Node/node-11, Pod/cart-1, Pod/shop/cart-3]"),
             [
                 "s.yaml:3:14: events[0].delete[0]",
-                "`Nod/a` does not begin with a kind that matters here; did you mean `Node`?",
+                "`Nod/a` does not begin with a kind that resettle reads; did you mean `Node`?",
                 "s.yaml:3:21: events[0].delete[1]",
                 "there is no Node `node-11` by cycle 2; did you mean `node-1`?",
                 "s.yaml:3:35: events[0].delete[2]",
@@ -122,7 +122,7 @@ def event(text: str) -> str:
                 "s.yaml:4:9: events[0].apply[0]",
                 f"this has no `kind`; known here: {KINDS}",
                 "s.yaml:5:9: events[0].apply[1]",
-                f"`Deployment` is no kind that matters here; known here: {KINDS}",
+                f"`Deployment` is not a kind that resettle reads; known here: {KINDS}",
                 "s.yaml:6:9: events[0].apply[2]",
                 "Node x: cpu: `lots` is not a quantity; "
                 "write a number such as `250m`, `1.5` or `2Gi`",

@@ -40,7 +40,7 @@ WORDS = ("--cluster", MACHINES / "cluster.json", "--policy", MACHINES / "policy.
             "queries:\n  Pressure: up\npods:\n  vms/virt-launcher-vm-0011: 2\n  web: 1\n",
             [
                 "loads.yaml:2:13: queries.Pressure",
-                f"no policy asks this query; write it as the policy does: `{QUERY}`",
+                f"no policy has this query; write it as the policy does: `{QUERY}`",
                 "loads.yaml:4:30: pods.vms/virt-launcher-vm-0011",
                 "the cluster has no pod `vms/virt-launcher-vm-0011`; did you mean "
                 "`vms/virt-launcher-vm-011`?",
@@ -53,7 +53,7 @@ WORDS = ("--cluster", MACHINES / "cluster.json", "--policy", MACHINES / "policy.
             "pods: {}\n",
             [
                 "loads.yaml:1:1: queries",
-                "nothing says which query tells of what the pods want; write `Use` or `Pressure`, "
+                "no query is named for the demand of the pods; write `Use` or `Pressure`, "
                 f"and beside it `{QUERY}`",
             ],
             id="no query",

@@ -65,7 +65,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--output",
         choices=("yaml", "json"),
         default="yaml",
-        help="the policy itself (%(default)s), or a report for programs, with warnings and differences",
+        help="the policy itself (%(default)s), or a report with warnings and differences",
     )
     convert.set_defaults(run=run_convert)
 

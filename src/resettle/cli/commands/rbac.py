@@ -1,6 +1,6 @@
 """`resettle rbac`: manifests of a service account with exactly the permissions a policy needs.
 
-For the soft tainter an admission policy is added, as RBAC cannot restrict writes of nodes to taints.
+For the soft tainter an admission policy is added, as RBAC cannot limit writes of nodes to taints.
 """
 
 from __future__ import annotations

@@ -64,13 +64,13 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         const="with",
         choices=("with", "compare"),
         metavar="with|compare",
-        help="let the soft tainter taint nodes before each cycle, as `softTaints` of the policy says; "
+        help="let the soft tainter taint nodes before each cycle, by `softTaints` of the policy; "
         "`compare` simulates the policy without taints and with them",
     )
     command.add_argument(
         "--loads",
         metavar="FILE",
-        help="how many cores each pod uses, from which the results of Prometheus queries are computed",
+        help="how many cores each pod uses; results of Prometheus queries are computed from this",
     )
     command.add_argument(
         "--cycles",
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     from resettle.simulate.result import run_simulation
 
     inputs = read_simulation_inputs(arguments)
-    # The input stays; each cycle leaves objects that refer to themselves, for the collector to free.
+    # The input stays; each cycle leaves objects in reference cycles, for the collector to free.
     gc.freeze()
     gc.enable()
     results = [

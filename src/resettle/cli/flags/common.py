@@ -57,7 +57,7 @@ def add_kubeconfig_flag(
         *(["--client-connection-kubeconfig"] if with_upstream_name else []),
         dest="kubeconfig",
         metavar="FILE",
-        help="the cluster (default: $KUBECONFIG, ~/.kube/config, or the service account of the pod)",
+        help="the cluster (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)",
     )
 
 

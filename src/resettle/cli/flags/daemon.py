@@ -259,7 +259,8 @@ def _open_tracing(arguments: argparse.Namespace, log: Log) -> AbstractContextMan
         from resettle.telemetry.tracing import TracingSettings, send_traces
     except ImportError as error:
         raise InputError(
-            f"--otel-collector-endpoint needs OpenTelemetry ({error}); install it with `{INSTALL_TRACING}`"
+            f"--otel-collector-endpoint needs OpenTelemetry ({error}); "
+            f"install it with `{INSTALL_TRACING}`"
         ) from None
     settings = TracingSettings(
         endpoint=arguments.otel_collector_endpoint,

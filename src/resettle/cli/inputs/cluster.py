@@ -1,6 +1,6 @@
 """Flags that name a cluster and a policy, and how `plan`, `explain` and `simulate` read them.
 
-The objects come from dump files, a live cluster or a record; everything unusual is a note on stderr.
+The objects come from dump files, a live cluster or a record; unusual input is noted on stderr.
 """
 
 from __future__ import annotations
