@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 
 from resettle.errors import InputError
@@ -18,6 +19,11 @@ def format_duration(span: timedelta, units: int = 2) -> str:
         if count or parts:
             parts.append((count, name))
     return " ".join(f"{count}{name}" for count, name in parts[:units] if count) or "0s"
+
+
+def format_seconds(seconds: float) -> str:
+    """A number of seconds as `format_duration` writes it; an infinite one as `infinitely`."""
+    return format_duration(timedelta(seconds=seconds)) if math.isfinite(seconds) else "infinitely"
 
 
 def policy_duration(span: timedelta) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster.policies import PEER, policy
+from tests.e2e.cluster.policies import UPSTREAM, policy
 from tests.e2e.cluster.virtual_machine_moves import OFTEN, agreed, goes_on, machine, restless
 from tests.e2e.cluster.virtual_machines import Machine
 from tests.e2e.cluster.workloads import pods_of, restarted, uids, workload
@@ -135,7 +135,7 @@ def test_a_node_that_machines_are_leaving_is_not_relieved_again(
 
     with (
         Interceptor(plane, tmp_path, room) as webhook,
-        account.run(policy(PEER, "LowNodeUtilization", bands, room), *OFTEN, gates) as run,
+        account.run(policy(UPSTREAM, "LowNodeUtilization", bands, room), *OFTEN, gates) as run,
     ):
         goes_on(run)
         chosen = [it for it in machines if webhook.times(it.uid)]

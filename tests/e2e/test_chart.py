@@ -188,8 +188,8 @@ def test_a_policy_without_a_version_is_one_of_the_descheduler(terminal: Terminal
 
 
 def test_values_of_the_peer_make_what_the_peer_makes(terminal: Terminal) -> None:
-    made = terminal.rendered("-f", values("peer"))
-    given = yaml.safe_load(values("peer").read_text())
+    made = terminal.rendered("-f", values("upstream"))
+    given = yaml.safe_load(values("upstream").read_text())
 
     cron = of_kind(made, "CronJob")["spec"]
     (container,) = cron["jobTemplate"]["spec"]["template"]["spec"]["containers"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.e2e.cluster.policies import OURS, PEER, Args, policy
+from tests.e2e.cluster.policies import OURS, UPSTREAM, Args, policy
 from tests.e2e.cluster.protected_pods import IMPORTANT, aged, zoo
 from tests.e2e.cluster.workloads import old_enough, once, workload
 from tests.e2e.cluster.workspace import Room
@@ -33,7 +33,7 @@ LENIENT: Args = {
     "nodeFit": False,
 }
 
-VERSIONS = [pytest.param(PEER, id="v1alpha2"), pytest.param(OURS, id="v1")]
+VERSIONS = [pytest.param(UPSTREAM, id="v1alpha2"), pytest.param(OURS, id="v1")]
 
 
 class Seen(NamedTuple):
@@ -126,8 +126,8 @@ def test_the_evict_annotation_overrides_a_protection(seen: Seen) -> None:
 
 
 def test_the_value_of_the_evict_annotation_counts_in_our_own_policies(seen: Seen) -> None:
-    assert ("declining" in seen.left) is (seen.api_version == PEER)
-    assert seen.refusals["opted-out"] == (0 if seen.api_version == PEER else 3)
+    assert ("declining" in seen.left) is (seen.api_version == UPSTREAM)
+    assert seen.refusals["opted-out"] == (0 if seen.api_version == UPSTREAM else 3)
 
 
 @pytest.mark.parametrize("api_version", VERSIONS)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.e2e.cluster.packing_scheduler import packing_scheduler
-from tests.e2e.cluster.policies import OURS, PEER, policy
+from tests.e2e.cluster.policies import OURS, UPSTREAM, policy
 from tests.e2e.cluster.violation_scenarios import nodes_are_left_with_little
 from tests.e2e.cluster.violations import hardly_used
 from tests.e2e.cluster.workloads import at_rest, look
@@ -88,7 +88,7 @@ def as_a_cron_job(site: Site, policy: Policy) -> None:
 
 FORMS = [
     pytest.param(as_a_job, OURS, id="Job, kustomize, v1"),
-    pytest.param(as_a_cron_job, PEER, id="CronJob, Helm, v1alpha2"),
+    pytest.param(as_a_cron_job, UPSTREAM, id="CronJob, Helm, v1alpha2"),
 ]
 
 

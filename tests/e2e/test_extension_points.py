@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests import ROOT
-from tests.e2e.cluster.policies import OURS, PEER, Plugins, policy
+from tests.e2e.cluster.policies import OURS, UPSTREAM, Plugins, policy
 from tests.e2e.cluster.protected_pods import SCRATCH
 from tests.e2e.cluster.workloads import (
     ALONE,
@@ -29,7 +29,7 @@ from tools.control_plane.api import Api
 
 TOO_OLD = {"maxPodLifeTimeSeconds": 1}
 COST = "controller.kubernetes.io/pod-deletion-cost"
-VERSIONS = [pytest.param(PEER, id="v1alpha2"), pytest.param(OURS, id="v1")]
+VERSIONS = [pytest.param(UPSTREAM, id="v1alpha2"), pytest.param(OURS, id="v1")]
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,9 @@ def test_the_default_filter_can_be_replaced(
         pytest.param(OURS, {"UtilizationSort": {}}, "large", id="the largest, by UtilizationSort"),
         pytest.param(OURS, {"DeletionCostSort": {}}, "cheap", id="the cheapest, DeletionCostSort"),
         pytest.param(OURS, {"ReplicasSort": {}}, "many", id="one of many, by a sorter of others"),
-        pytest.param(PEER, {"UtilizationSort": {}}, "oldest", id="in v1alpha2 whoever is sorted"),
+        pytest.param(
+            UPSTREAM, {"UtilizationSort": {}}, "oldest", id="in v1alpha2 whoever is sorted"
+        ),
     ],
 )
 def test_a_sorter_decides_who_leaves_before_a_limit_ends_the_cycle(
@@ -151,7 +153,7 @@ def test_a_sorter_decides_who_leaves_before_a_limit_ends_the_cycle(
 
     assert [apps[uid] for uid in run.evicted] == [first, first], run.story
     warned = any("`sort` has no effect" in line["says"] for line in run.told("policy warning"))
-    assert warned is (api_version == PEER)
+    assert warned is (api_version == UPSTREAM)
     settled(api, account, run)
 
 

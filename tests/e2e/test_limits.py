@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.cluster.policies import OURS, PEER, policy
+from tests.e2e.cluster.policies import OURS, UPSTREAM, policy
 from tests.e2e.cluster.workloads import ALONE, open_all, open_only, restarted, uids, workload
 from tests.e2e.cluster.workspace import Room, eventually
 from tests.e2e.processes.run import Account, Run, settled
@@ -20,7 +20,7 @@ STRATEGY, ARGS = "RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 40}
 OFTEN = ("--descheduling-interval", "500ms", *ALONE)
 TOTAL, NODE = "maxNoOfPodsToEvictTotal", "maxNoOfPodsToEvictPerNode"
 NAMESPACE = "maxNoOfPodsToEvictPerNamespace"
-VERSIONS = [pytest.param(PEER, id="v1alpha2"), pytest.param(OURS, id="v1")]
+VERSIONS = [pytest.param(UPSTREAM, id="v1alpha2"), pytest.param(OURS, id="v1")]
 Line = dict[str, Any]
 
 
@@ -163,7 +163,7 @@ def test_a_spent_budget_is_waited_for_until_replacements_are_ready(
     room.budget("web", at_most_away=2)
     room.cordon()
 
-    with account.run(policy(PEER, STRATEGY, ARGS, room), *OFTEN) as run:
+    with account.run(policy(UPSTREAM, STRATEGY, ARGS, room), *OFTEN) as run:
         run.awaits("evicted", 2)
         run.awaits_more("cycle done", 3)
         assert len(run.evicted) == len(account.evictions()) == 2

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tests.e2e.cluster.old_pods import crowded, left_on_nodes, too_old
-from tests.e2e.cluster.policies import PEER, policy
+from tests.e2e.cluster.policies import UPSTREAM, policy
 from tests.e2e.cluster.workspace import Room, eventually
 from tests.e2e.processes.run import Account, Policy, Run, settled
 from tests.e2e.servers.faulty_proxy import Between, Fault, to_evictions
@@ -119,7 +119,7 @@ def test_each_policy_that_cannot_be_used_is_told_of_once_and_the_last_good_one_s
 def only_marked(room: Room) -> Policy:
     """A policy that minds the age of marked pods only."""
     marked = {"maxPodLifeTimeSeconds": 1, "labelSelector": {"matchLabels": {"marked": "yes"}}}
-    return policy(PEER, "PodLifeTime", marked, room)
+    return policy(UPSTREAM, "PodLifeTime", marked, room)
 
 
 def _mark(room: Room) -> None:

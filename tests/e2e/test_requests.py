@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e.cluster.policies import OURS, PEER, policy
+from tests.e2e.cluster.policies import OURS, UPSTREAM, policy
 from tests.e2e.cluster.workloads import old_enough, once, uids, workload
 from tests.e2e.cluster.workspace import Room, eventually
 from tests.e2e.processes.run import Account, settled
@@ -16,7 +16,7 @@ from tools.control_plane.api import Api, Object
 
 TOO_OLD = {"maxPodLifeTimeSeconds": 1}
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-VERSIONS = [pytest.param(PEER, id="v1alpha2"), pytest.param(OURS, id="v1")]
+VERSIONS = [pytest.param(UPSTREAM, id="v1alpha2"), pytest.param(OURS, id="v1")]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_pods_are_given_the_grace_period_of_the_policy(
     old_enough(room)
 
     with kept_in_sight(room, before):
-        run = once(account, policy(PEER, "PodLifeTime", TOO_OLD, room, top=grace))
+        run = once(account, policy(UPSTREAM, "PodLifeTime", TOO_OLD, room, top=grace))
         leaving = [it["metadata"] for it in room.running() if "deletionTimestamp" in it["metadata"]]
 
     assert {it["uid"] for it in leaving} == run.evicted == uids(before)

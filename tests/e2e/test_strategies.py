@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.e2e.cluster.packing_scheduler import packing_scheduler
-from tests.e2e.cluster.policies import OURS, PEER, Args, policy
+from tests.e2e.cluster.policies import OURS, UPSTREAM, Args, policy
 from tests.e2e.cluster.violation_scenarios import (
     PREFERRED,
     REQUIRED,
@@ -153,7 +153,7 @@ CASES = [
         id="LowNodeUtilization",
     ),
 ]
-VERSIONS = [pytest.param(PEER, id="v1alpha2"), pytest.param(OURS, id="v1")]
+VERSIONS = [pytest.param(UPSTREAM, id="v1alpha2"), pytest.param(OURS, id="v1")]
 
 
 @pytest.mark.parametrize("api_version", VERSIONS)

@@ -1,7 +1,7 @@
 """Manifests and values that were written for kubernetes-sigs/descheduler, with another image.
 
-`tests/deploy/peer` has its example manifests, written from what is known of them, and
-`tests/deploy/values/peer.yaml` the values of its chart. Nothing in them is changed but the image.
+`tests/deploy/upstream` has its example manifests, written from what is known of them, and
+`tests/deploy/values/upstream.yaml` the values of its chart. Nothing in them is changed but the image.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import yaml
 from tests import ROOT
 from tests.deploy.values import values
 from tests.e2e.cluster.old_pods import left_on_nodes
-from tests.e2e.cluster.policies import PEER, policy
+from tests.e2e.cluster.policies import UPSTREAM, policy
 from tests.e2e.cluster.violation_scenarios import nodes_are_tainted
 from tests.e2e.cluster.violations import pods_on_tainted_nodes
 from tests.e2e.cluster.workloads import look
@@ -28,15 +28,15 @@ from tests.e2e.processes.run import Noted, settled
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 
-MANIFESTS = ROOT / "tests" / "deploy" / "peer"
+MANIFESTS = ROOT / "tests" / "deploy" / "upstream"
 ACCOUNT = "system:serviceaccount:kube-system:descheduler-sa"
 MAPPED = "descheduler-policy-configmap"
 
 
 @contextmanager
 def applied(terminal: Terminal, room: Room, form: str, folder: Path) -> Iterator[None]:
-    """The peer's rights, a policy in the ConfigMap of its name, and one of its forms."""
-    chosen = policy(PEER, "RemovePodsViolatingNodeTaints", {}, room)
+    """descheduler's permissions, a policy in the ConfigMap of its name, and one of its forms."""
+    chosen = policy(UPSTREAM, "RemovePodsViolatingNodeTaints", {}, room)
     mapped = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -86,7 +86,7 @@ def test_the_values_of_its_chart_do_their_work(
     before = left_on_nodes(room)
     noted = Noted(plane, USER)
 
-    with Kubelet(plane, SELECTOR) as kubelet, by_helm(terminal, "-f", values("peer")):
+    with Kubelet(plane, SELECTOR) as kubelet, by_helm(terminal, "-f", values("upstream")):
         terminal.does("kubectl", "-n", NAMESPACE, "create", "job", "--from=cronjob/resettle", "now")
         done = kubelet.container()
         assert done.ended() == 0, done.story

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cluster.hot_nodes import OFTEN, crowd, cycles, hot_spots, policy
-from tests.e2e.cluster.policies import OURS, PEER
+from tests.e2e.cluster.policies import OURS, UPSTREAM
 from tests.e2e.cluster.workloads import ALONE
 from tests.e2e.cluster.workspace import Room, eventually
 from tests.e2e.processes.run import Account, settled
@@ -33,7 +33,7 @@ def figures(room: Room) -> Iterator[Figures]:
 # -- LowNodeUtilization ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [PEER, OURS])
+@pytest.mark.parametrize("version", [UPSTREAM, OURS])
 def test_pods_leave_a_node_by_what_is_used_there(
     version: str, figures: Figures, account: Account, room: Room, api: Api
 ) -> None:

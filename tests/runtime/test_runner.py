@@ -356,7 +356,7 @@ def test_what_is_known_must_be_fresh() -> None:
             stage.clock.advance(timedelta(hours=2))
             await stage.cycles(2)
             assert stage.evictions == []
-            assert "s old; the watch is broken" in stage.told("cycle skipped")[0]
+            assert "old; the watch is broken" in stage.told("cycle skipped")[0]
 
     play(story())
 

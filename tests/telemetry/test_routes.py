@@ -85,7 +85,7 @@ def test_a_failed_check_is_listed_with_its_reason_even_if_verbose_is_not_asked_f
     healthy, text = run_checks("readyz", READY, so(ages={"Pod": 200.4, "Node": 1.0}))
 
     assert not healthy
-    assert "[+]policy ok\n[-]cache failed: Pod is 200 s old\n[+]leaderElection ok\n" in text
+    assert "[+]policy ok\n[-]cache failed: Pod is 3m 20s old\n[+]leaderElection ok\n" in text
     assert text.endswith("readyz check failed\n")
 
 

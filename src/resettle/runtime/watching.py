@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from resettle.kube.watch.cache import Cache
 from resettle.runtime.leadership import Stop
 from resettle.runtime.runner import Runtime
+from resettle.times import format_seconds
 from resettle.utilization.sources.poller import UsagePoller, run_usage_poller
 
 STALE_SECONDS = 180.0
@@ -38,7 +39,7 @@ def why_stale(cache: Cache) -> str:
     """Why the cache must not be acted upon; empty if it may."""
     if not cache.is_older_than(STALE_SECONDS):
         return ""
-    return f"what is known of the cluster is {cache.age():.0f} s old; the watch is broken"
+    return f"the cache is {format_seconds(cache.age())} old; the watch is broken"
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from aiohttp import web
 
 from resettle.runtime.status import Role, Status
 from resettle.runtime.watching import STALE_SECONDS
+from resettle.times import format_seconds
 
 if TYPE_CHECKING:
     from resettle.telemetry.metrics.registry import ComponentMetrics
@@ -75,7 +76,7 @@ def _ping(status: Status) -> str:
 def _cycle(status: Status) -> str:
     if status.role is Role.STANDBY or status.quiet_for <= status.interval + OVERDUE_SECONDS:
         return ""
-    return f"no sign of work for {status.quiet_for:.0f} s"
+    return f"no sign of work for {format_seconds(status.quiet_for)}"
 
 
 def _lease_not_lost(status: Status) -> str:
@@ -84,12 +85,12 @@ def _lease_not_lost(status: Status) -> str:
 
 def _leads_or_could_lead(status: Status) -> str:
     if status.role is Role.STANDBY and status.lease_silence > STALE_SECONDS:
-        return f"the lease could not be read for {status.lease_silence:.0f} s"
+        return f"the lease could not be read for {format_seconds(status.lease_silence)}"
     return _lease_not_lost(status)
 
 
 def _policy(status: Status) -> str:
-    return "" if status.policy_taken_at else "no policy has been taken yet"
+    return "" if status.policy_taken_at else "no policy has been loaded yet"
 
 
 def _cache(status: Status) -> str:
@@ -98,7 +99,7 @@ def _cache(status: Status) -> str:
     if status.ages is None:
         return "the cluster has not been listed yet"
     old = {kind: age for kind, age in status.ages.items() if age > STALE_SECONDS}
-    return ", ".join(f"{kind} is {age:.0f} s old" for kind, age in sorted(old.items()))
+    return ", ".join(f"{kind} is {format_seconds(age)} old" for kind, age in sorted(old.items()))
 
 
 def _shutdown(status: Status) -> str:
@@ -138,7 +139,7 @@ def run_checks(
         else:
             lines.append(f"[+]{check_name} ok")
     if unknown := sorted(set(exclude) - checks.keys()):
-        lines.append(f"[!]there is no check to exclude by the name of {', '.join(unknown)}")
+        lines.append(f"[!]there is no check to exclude with the name {', '.join(unknown)}")
     if healthy and not verbose:
         return True, "ok"
     lines.append(f"{name} check {'passed' if healthy else 'failed'}")

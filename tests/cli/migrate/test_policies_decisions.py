@@ -1,6 +1,6 @@
 """Policies as people write them are decided here as the peer was seen to decide them.
 
-tools/peer_record made the record. Where the peer draws lots, ours may fall otherwise than in any of
+tools/upstream_record made the record. Where the peer draws lots, ours may fall otherwise than in any of
 its six runs; then an order of nodes and pods is looked for under which we agree, as in
 tests/parity: what differs is the lot, not the rule.
 """
@@ -44,7 +44,7 @@ def snapshot_of(file: str) -> Snapshot:
 @pytest.mark.parametrize("file", FILES)
 def test_the_record_is_of_this_cluster(file: str) -> None:
     assert RECORDED[file].cluster == digest(estate(seed_of(file))), (
-        "the clusters have changed; record anew: python -m tools.peer_record.record"
+        "the clusters have changed; record anew: python -m tools.upstream_record.record"
     )
     assert all(RECORDED[file].runs), "the peer found somebody to evict"
 

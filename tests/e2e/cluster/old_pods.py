@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.cluster.policies import PEER, policy
+from tests.e2e.cluster.policies import UPSTREAM, policy
 from tests.e2e.cluster.workloads import old_enough, uids
 from tests.e2e.cluster.workspace import Room
 from tests.e2e.processes.run import Policy
@@ -10,7 +10,7 @@ from tests.e2e.processes.run import Policy
 
 def too_old(room: Room, seconds: int = 1) -> Policy:
     """A policy by which pods of the room are too old after this time."""
-    return policy(PEER, "PodLifeTime", {"maxPodLifeTimeSeconds": seconds}, room)
+    return policy(UPSTREAM, "PodLifeTime", {"maxPodLifeTimeSeconds": seconds}, room)
 
 
 def crowded(room: Room, pods: int) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from tests.e2e.cluster.workspace import Room
 from tests.e2e.processes.run import Policy
 
-PEER, OURS = "descheduler/v1alpha2", "resettle/v1"
+UPSTREAM, OURS = "descheduler/v1alpha2", "resettle/v1"
 BALANCING = {
     "HighNodeUtilization",
     "LowNodeUtilization",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.cluster.policies import PEER, Args, policy
+from tests.e2e.cluster.policies import UPSTREAM, Args, policy
 from tests.e2e.cluster.virtual_machines import Machine
 from tests.e2e.cluster.workspace import Room
 from tests.e2e.processes.log_reader import Diary
@@ -18,7 +18,7 @@ MANY = 12
 def restless(*rooms: Room, limits: Args | None = None) -> Policy:
     """A policy by which pods that restart too often leave, as long as they run."""
     args = {"podRestartThreshold": 40, "states": ["Running"]}
-    return policy(PEER, "RemovePodsHavingTooManyRestarts", args, *rooms, top=limits)
+    return policy(UPSTREAM, "RemovePodsHavingTooManyRestarts", args, *rooms, top=limits)
 
 
 def machine(room: Room, name: str, node: int = 0) -> Machine:

@@ -50,7 +50,9 @@ class Landed(NamedTuple):
 
 def planner_of(policy: Object) -> Descheduler:
     """The descheduler that the policy describes."""
-    return build_descheduler(load_policy(json.dumps(policy), name="policy", plugins=REGISTRY), REGISTRY)
+    return build_descheduler(
+        load_policy(json.dumps(policy), name="policy", plugins=REGISTRY), REGISTRY
+    )
 
 
 def look(access: Access, planner: Descheduler) -> Snapshot:

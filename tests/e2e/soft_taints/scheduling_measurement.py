@@ -4,7 +4,7 @@
 
 Takes the control plane that RESETTLE_E2E_FOLDER names, or starts one. All nodes have pods that
 request the same; which of them are hot, only Prometheus says. `resettle run` moves pods off hot
-nodes as the peer would, `resettle soft-tainter` marks those or is not there, and kube-scheduler
+nodes as descheduler would, `resettle soft-tainter` marks those or is not there, and kube-scheduler
 places the replacements. Prints a table of where they came to be.
 """
 
@@ -117,7 +117,7 @@ class Stage:
 
     @contextmanager
     def _moving(self, room: Room) -> Iterator[None]:
-        """With a descheduler at work that decides as the peer does."""
+        """With a descheduler at work that decides as descheduler does."""
         policy = self._pressure.policy(selector=f"room={room.name}")
         policy["apiVersion"] = "descheduler/v1alpha2"
         args = policy["profiles"][0]["pluginConfig"][0]["args"]

@@ -208,7 +208,7 @@ class CycleRunner:
     def _ping_pong(
         self, moves: Iterable[SimulatedMove], replaced_by: Mapping[str, Pod]
     ) -> Iterator[PingPong]:
-        """Moves of pods whose predecessors were moved before; the first one's name identifies them."""
+        """Moves of pods whose predecessors were moved before, under the first one's name."""
         for move in moves:
             pod = move.pod
             first = structs.replace(pod, name=self._first_names.get(pod.uid, pod.name))

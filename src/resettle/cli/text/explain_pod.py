@@ -6,7 +6,7 @@ from typing import Any
 
 from resettle.cli.text.plan import Paint
 from resettle.cli.text.terminal import TextRow, format_hints, format_rows
-from resettle.explain.pod import NO_TURN, PluginDecision, PodAnswer
+from resettle.explain.pod import PluginDecision, PodAnswer
 from resettle.explain.smallest_change import ChangeSet, InputChange
 from resettle.framework.verdict import Refusal
 from resettle.model.snapshot import Snapshot
@@ -61,9 +61,8 @@ def _decision_rows(answer: PodAnswer, several: bool) -> list[TextRow]:
     )
     for decision in answer.decisions:
         if decision.not_proposed:
-            label = "not reached" if decision.not_proposed.code == NO_TURN else "not proposed"
             plugin = _plugin_name(decision, several)
-            lines.append(TextRow(label, plugin, decision.not_proposed.says))
+            lines.append(TextRow("not proposed", plugin, decision.not_proposed.says))
     return list(dict.fromkeys(lines))
 
 

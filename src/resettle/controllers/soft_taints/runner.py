@@ -159,8 +159,8 @@ class SoftTainting:
             always=(),
         )
         repeated = bool(self._settings.interval)
-        async with watch_cluster(cache, runtime, repeated=repeated) as meters:
-            yield None if meters is None else _Rounds(self, task, cache, meters, runtime)
+        async with watch_cluster(cache, runtime, repeated=repeated) as poller:
+            yield None if poller is None else _Rounds(self, task, cache, poller, runtime)
 
     def pass_skipped(self, reason: str, seconds: float) -> None:
         """Log and count a round that was skipped."""
@@ -196,13 +196,13 @@ class _Rounds:
         component: SoftTainting,
         task: Task,
         cache: Cache,
-        meters: UsagePoller,
+        poller: UsagePoller,
         runtime: Runtime,
     ) -> None:
         self._component = component
         self._task = task
         self._cache = cache
-        self._meters = meters
+        self._poller = poller
         self._runtime = runtime
         self._writer = NodeWriter(runtime.clients.free, runtime.may_act)
         self._measure()
@@ -215,9 +215,11 @@ class _Rounds:
         def elapsed_seconds() -> float:
             return clock.steady() - began
 
-        usage = await self._meters.measure()
+        usage = await self._poller.measure()
         snapshot = self._cache.snapshot(clock.now()).with_usage(usage)
-        done = await reconcile(self._task, snapshot, self._writer, elapsed_seconds, self._runtime.log)
+        done = await reconcile(
+            self._task, snapshot, self._writer, elapsed_seconds, self._runtime.log
+        )
         result = RoundResult.DONE if done.complete else RoundResult.INCOMPLETE
         self._component.round_ended(result, elapsed_seconds(), done)
         return done.complete or self._runtime.stop.requested
@@ -240,7 +242,7 @@ class _Rounds:
         self._cache.log_state(self._runtime.log)
 
     def _measure(self) -> None:
-        self._meters.set_questions(self._task.measuring.measures, self._task.measuring.providers)
+        self._poller.set_questions(self._task.measuring.measures, self._task.measuring.providers)
 
 
 def soft_taint_runner(

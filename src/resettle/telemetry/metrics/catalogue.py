@@ -1,9 +1,9 @@
 """Every metric of a run and of the soft tainter: name, kind, labels and meaning.
 
-`docs/metrics.md` is written from here. Metrics that begin with `descheduler_` are exactly those of
-kubernetes-sigs/descheduler (upstream), so that its dashboards and alerts go on working, and four of
-OpenShift's build of it. Namespace and node are labels of theirs. Ours have no label that grows with
-the cluster.
+`docs/reference/metrics.md` is generated from here. Metrics that begin with `descheduler_` are
+exactly those of kubernetes-sigs/descheduler (upstream), so that its dashboards and alerts go on
+working, and four of OpenShift's build of it. Some of those have namespace and node as labels. Ours
+have no label whose values grow with the cluster.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Metric(Struct, frozen=True):
 PODS_EVICTED = Metric(
     "descheduler_pods_evicted_total",
     "counter",
-    "Pods that a plan would move, by what came of it.",
+    "Pods that a plan would move, by result.",
     ("result", "strategy", "profile", "namespace", "node"),
     older_name="descheduler_pods_evicted",
 )
@@ -66,13 +66,13 @@ UPSTREAM_BUILD_INFO = Metric(
 NODE_UTILIZATION = Metric(
     "descheduler_lownodeutilization_node_utilization_value",
     "gauge",
-    "What a node uses, from 0 to 1, as LowNodeUtilization found it in the last cycle.",
+    "What a node uses, from 0 to 1, as LowNodeUtilization measured it in the last cycle.",
     ("node", "resource"),
 )
 NODE_THRESHOLD = Metric(
     "descheduler_lownodeutilization_node_utilization_threshold",
     "gauge",
-    "The lines it was held against, from 0 to 1.",
+    "The thresholds of the node, from 0 to 1.",
     ("node", "resource", "threshold_type"),
 )
 NODE_BAND = Metric(
@@ -84,12 +84,12 @@ NODE_BAND = Metric(
 THRESHOLD_MODE = Metric(
     "descheduler_lownodeutilization_threshold_mode",
     "gauge",
-    "1 if the lines follow the mean of all nodes, 0 if they stand still.",
+    "1 if the thresholds follow the mean of all nodes, 0 if they are fixed.",
 )
 
 # -- cycles --------------------------------------------------------------------------------------
 
-CYCLES = Metric("resettle_cycles_total", "counter", "Cycles, by how they ended.", ("result",))
+CYCLES = Metric("resettle_cycles_total", "counter", "Cycles, by result.", ("result",))
 LAST_CYCLE_TIME = Metric(
     "resettle_last_cycle_timestamp_seconds",
     "gauge",
@@ -101,7 +101,7 @@ LAST_CYCLE_DURATION = Metric(
 LAST_CYCLE_RESULT = Metric(
     "resettle_last_cycle_result",
     "gauge",
-    "1 for how the last cycle ended, 0 for the other ways.",
+    "1 for the result of the last cycle, 0 for the other results.",
     ("result",),
 )
 INTERVAL = Metric(
@@ -122,20 +122,20 @@ PHASE_DURATION = Metric(
 POINT_DURATION = Metric(
     "resettle_extension_point_duration_seconds",
     "histogram",
-    "How long plugins were at work in a cycle, by extension point.",
+    "How long plugins ran in a cycle, by extension point.",
     ("point", *_PLUGIN),
     _BUCKETS,
 )
 POINT_RUNS = Metric(
     "resettle_extension_point_runs_total",
     "counter",
-    "Turns of plugins, by extension point and by how they ended.",
+    "Runs of plugins, by extension point and result.",
     ("point", *_PLUGIN, "result"),
 )
 VERDICTS = Metric(
     "resettle_verdicts_total",
     "counter",
-    "Answers to proposals; refusals by their code. A plan that is drawn again counts again.",
+    "Verdicts on proposals; refusals by their code. A plan that is drawn again counts again.",
     (*_PLUGIN, "verdict", "code"),
 )
 PLAN_MOVES = Metric("resettle_plan_moves", "gauge", "Moves that the last cycle planned.")
@@ -150,7 +150,7 @@ NODES = Metric(
 TEMPLATES_PER_POD = Metric(
     "resettle_templates_per_pod",
     "gauge",
-    "Distinct pod templates for each pod; close to 1 means that little could be shared.",
+    "Distinct pod templates per pod; close to 1 means that little could be shared.",
 )
 
 # -- acting --------------------------------------------------------------------------------------
@@ -158,39 +158,39 @@ TEMPLATES_PER_POD = Metric(
 MOVES = Metric(
     "resettle_moves_total",
     "counter",
-    "Moves that were tried, by what came of them at once.",
+    "Moves that were requested, by the response.",
     (*_PLUGIN, "outcome"),
 )
 IN_FLIGHT = Metric(
     "resettle_moves_in_flight",
     "gauge",
-    "Pods on their way that have not been seen to leave, by how far they have come.",
+    "Moves whose pods have not left yet, by stage.",
     ("stage",),
 )
 
-# -- how it stands -------------------------------------------------------------------------------
+# -- state -------------------------------------------------------------------------------
 
 CACHE_AGE = Metric(
     "resettle_cache_age_seconds",
     "gauge",
-    "Time since all there was to know of a kind was known.",
+    "Time since the cache of a kind was last known to be complete.",
     ("kind",),
 )
 CACHE_SYNCED = Metric(
     "resettle_cache_synced", "gauge", "1 once every kind that the policy needs has been listed."
 )
 ROLE = Metric(
-    "resettle_role", "gauge", "1 for the part we play in leader election, 0 for others.", ("role",)
+    "resettle_role", "gauge", "1 for the role in leader election, 0 for other roles.", ("role",)
 )
 POLICY_USABLE = Metric(
     "resettle_policy_last_reload_successful",
     "gauge",
-    "1 if the policy could be used when its file was last read, else 0.",
+    "1 if the policy file was valid when it was last read, else 0.",
 )
 POLICY_TIME = Metric(
     "resettle_policy_last_reload_success_timestamp_seconds",
     "gauge",
-    "When the policy in force was taken, in Unix time; 0 before the first.",
+    "When the policy in use was loaded, in Unix time; 0 before the first.",
 )
 BUILD_INFO = Metric(
     "resettle_build_info", "gauge", "Always 1; which build this is.", ("version", "python")
@@ -215,7 +215,7 @@ RUN_GROUPS: dict[str, tuple[Metric, ...]] = {
         *(PLAN_MOVES, PLAN_PODS, PLAN_NODES, NODES, TEMPLATES_PER_POD),
     ),
     "Acting": (MOVES, IN_FLIGHT),
-    "How it stands": (CACHE_AGE, CACHE_SYNCED, ROLE, POLICY_USABLE, POLICY_TIME, BUILD_INFO),
+    "State": (CACHE_AGE, CACHE_SYNCED, ROLE, POLICY_USABLE, POLICY_TIME, BUILD_INFO),
 }
 RUN_CATALOGUE = tuple(metric for group in RUN_GROUPS.values() for metric in group)
 
@@ -224,7 +224,7 @@ RUN_CATALOGUE = tuple(metric for group in RUN_GROUPS.values() for metric in grou
 
 _PREFIX = "resettle_soft_tainter"
 
-ROUNDS = Metric(f"{_PREFIX}_rounds_total", "counter", "Rounds, by how they ended.", ("result",))
+ROUNDS = Metric(f"{_PREFIX}_rounds_total", "counter", "Rounds, by result.", ("result",))
 LAST_ROUND_TIME = Metric(
     f"{_PREFIX}_last_round_timestamp_seconds",
     "gauge",
@@ -236,7 +236,7 @@ LAST_ROUND_DURATION = Metric(
 LAST_ROUND_RESULT = Metric(
     f"{_PREFIX}_last_round_result",
     "gauge",
-    "1 for how the last round ended, 0 for the other ways.",
+    "1 for the result of the last round, 0 for the other results.",
     ("result",),
 )
 ROUND_INTERVAL = Metric(
@@ -266,7 +266,7 @@ NODES_IN_DOUBT = Metric(
 WRITES = Metric(
     f"{_PREFIX}_writes_total",
     "counter",
-    "Nodes whose taints were to be written, by what came of it.",
+    "Nodes whose taints were to be written, by result.",
     ("outcome",),
 )
 SOFT_TAINTER_BUILD_INFO = Metric(
@@ -283,7 +283,7 @@ SOFT_TAINTER_GROUPS: dict[str, tuple[Metric, ...]] = {
         NODES_IN_DOUBT,
         WRITES,
     ),
-    "How the soft tainter stands": (SOFT_TAINTER_BUILD_INFO,),
+    "State of the soft tainter": (SOFT_TAINTER_BUILD_INFO,),
 }
 SHARED = (
     CACHE_AGE,
