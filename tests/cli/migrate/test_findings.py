@@ -52,7 +52,11 @@ def test_what_would_be_better_is_what_convert_tells(file: str) -> None:
     improved = policy_in(file).improved
     assert improved is not None
 
-    said = [(it.about, it.says) for it in verdict_on(file).of_kind(FindingKind.BETTER) if it.about != "roles"]
+    said = [
+        (it.about, it.says)
+        for it in verdict_on(file).of_kind(FindingKind.BETTER)
+        if it.about != "roles"
+    ]
 
     assert said == [(it.about, it.says) for it in differences(improved)]
 

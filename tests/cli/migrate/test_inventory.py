@@ -54,7 +54,12 @@ def found(ask: Ask, text: str, **more: str) -> dict[str, list[dict[str, Any]]]:
     [
         ("--v=3", "stays", "--policy-config-file=p --v=3", "the same flags here"),
         ("--vmodule=a=1", "idle", "--vmodule", "verbosity is for the whole log; use --v"),
-        ("--node-selector=a=b", "change", "--node-selector", "an earlier descheduler had this flag"),
+        (
+            "--node-selector=a=b",
+            "change",
+            "--node-selector",
+            "an earlier descheduler had this flag",
+        ),
         ("--polcy=x", "change", "--polcy", "neither resettle nor descheduler has this flag"),
         ("false", "change", "false", "`false` is not a flag"),
         ("--v=much", "change", "flags", "argument -v/--v: invalid int value: 'much'"),
@@ -208,7 +213,9 @@ def test_a_second_document_in_a_config_map_is_a_mistake(ask: Ask) -> None:
 
 
 def test_the_roles_of_the_peer_suffice_for_its_policies(ask: Ask) -> None:
-    lease = ApiPermission(verb="update", resource="leases", group="coordination.k8s.io", name="descheduler")
+    lease = ApiPermission(
+        verb="update", resource="leases", group="coordination.k8s.io", name="descheduler"
+    )
 
     assert "change" not in found(ask, LIFETIME)
     assert is_granted(lease, UPSTREAM_RULES)
