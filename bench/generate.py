@@ -128,7 +128,7 @@ class Generator:
                 yield "PersistentVolume", compact(_volume(claim, workload.namespace))
         for name in self.names:
             yield "CSINode", compact(_attach_limit(name))
-        # Budgets that forbid nothing: the peer's dry run heeds none, and its plan would differ.
+        # Budgets that forbid nothing: descheduler's dry run ignores them, its plan would differ.
         for workload in self._workloads:
             if workload.kind == "Deployment" and self._lots.random() < self.shape.budgets:
                 yield "PodDisruptionBudget", compact(_budget(workload))

@@ -119,14 +119,14 @@ def run_ours_acting(served: Serving, policy: Path, folder: Path, timeout: float)
 def run_peer_acting(
     binary: Path, served: Serving, policy: Path, folder: Path, timeout: float
 ) -> Cost:
-    """One run of the peer over the served cluster, evictions and events included."""
-    log = folder / "peer.log"
+    """One run of descheduler over the served cluster, evictions and events included."""
+    log = folder / "upstream.log"
     files = f"--kubeconfig={served.kubeconfig} --policy-config-file={policy}"
     pace = "--client-connection-qps=1000000 --client-connection-burst=1000000"
     command = [str(binary), *files.split(), *pace.split(), "--secure-port=0", "-v=1"]
-    cost, code = run_child(command, out=folder / "peer.out", err=log, timeout=timeout)
+    cost, code = run_child(command, out=folder / "upstream.out", err=log, timeout=timeout)
     if code and not cost.remark:
-        raise Failed(f"the peer ended with {code}\n{log.read_text()[-2000:]}")
+        raise Failed(f"descheduler ended with {code}\n{log.read_text()[-2000:]}")
     return replace(cost, evictions=evictions(log, _REALLY_EVICTED))
 
 
@@ -166,25 +166,25 @@ def _number(text: str) -> bool:
 
 
 def run_peer(binary: Path, served: Serving, policy: Path, folder: Path, timeout: float) -> Cost:
-    """One dry run of the peer over the served cluster.
+    """One dry run of descheduler over the served cluster.
 
     Its dry run works on a copy of the cluster and begins before the copy is complete, so that it
     finds little or nothing to do; here the last list is held back until it has caught up. The time
     it idles for that is not counted.
     """
-    log = folder / "peer.log"
+    log = folder / "upstream.log"
     held = _HeldBack(served, log)
     files = f"--kubeconfig={served.kubeconfig} --policy-config-file={policy}"
     command = [str(binary), *files.split(), *"--dry-run --secure-port=0 -v=1".split()]
     served.hold()
     try:
         cost, code = run_child(
-            command, out=folder / "peer.out", err=log, timeout=timeout, look=held.look
+            command, out=folder / "upstream.out", err=log, timeout=timeout, look=held.look
         )
     finally:
         served.release()
     if code and not cost.remark:
-        raise Failed(f"the peer ended with {code}\n{log.read_text()[-2000:]}")
+        raise Failed(f"descheduler ended with {code}\n{log.read_text()[-2000:]}")
     return replace(cost, wall=cost.wall - held.waited, evictions=evictions(log))
 
 
@@ -199,7 +199,7 @@ def evictions(log: Path, told: re.Pattern[bytes] = _EVICTED) -> dict[str, int]:
 
 
 class _HeldBack:
-    """Watches the peer: releases the last list once it is idle, and ends it after one cycle."""
+    """Watches descheduler: releases the last list once it is idle, and ends it after one cycle."""
 
     def __init__(self, served: Serving, log: Path) -> None:
         self._served = served
@@ -208,11 +208,11 @@ class _HeldBack:
         self._before = served.asked("list PriorityClass")
         self._released = False
         self.waited = 0.0
-        """Seconds that the peer idled until it was let on."""
+        """Seconds that descheduler idled until it was let on."""
         self._busy = (time.monotonic(), 0.0)
 
     def look(self, pid: int) -> str | None:
-        """Nothing, or why the peer is to be ended."""
+        """Nothing, or why descheduler is to be ended."""
         if not self._released:
             self._release_if_idle(pid)
             return None

@@ -24,12 +24,18 @@ from statistics import median
 from bench.report import table, within_markers
 from bench.run import DOCS, policy_text, repeatable, setting
 from bench.steady import replaced, taken
-from resettle.cycle import Report, Round
-from resettle.framework import Ending, Outcome, assembled, default_registry, load_policy
-from resettle.record.reader import Book
-from resettle.record.replay import descheduler_of, replayed
-from resettle.record.segments import Bounds, segments_in
-from resettle.record.writer import Archive
+from resettle.cycle import CycleReport, Round
+from resettle.framework import (
+    MoveResult,
+    MoveResponse,
+    build_descheduler,
+    default_registry,
+    load_policy,
+)
+from resettle.record.reader import RecordReader
+from resettle.record.replay import build_descheduler, replay_cycle
+from resettle.record.segments import RecordLimits, segments_in
+from resettle.record.writer import RecordWriter
 
 CYCLES = 12
 A_DAY = 288
@@ -73,14 +79,14 @@ def measured(nodes: int, pods: int, percent: float) -> tuple[str, ...]:
     snapshot, lots = taken(nodes, pods), random.Random(753)
     plugins, changed = default_registry(), round(nodes * pods * percent / 100)
     policy = policy_text("on") + f"maxNoOfPodsToEvictTotal: {changed}\n"
-    planner = assembled(load_policy(policy, name="bench", plugins=plugins), plugins)
+    planner = build_descheduler(load_policy(policy, name="bench", plugins=plugins), plugins)
     sizes, costs = [0], []
     with tempfile.TemporaryDirectory() as name:
-        archive = Archive(Path(name), Bounds(1 << 40, timedelta(days=365)))
+        archive = RecordWriter(Path(name), RecordLimits(1 << 40, timedelta(days=365)))
         for i in range(CYCLES):
             plan = planner.draw_plan(snapshot)
-            outcomes = (Outcome(Ending.EVICTED),) * len(plan.moves)
-            report = Report((Round(plan, outcomes),), 1.0, policy=policy)
+            outcomes = (MoveResponse(MoveResult.EVICTED),) * len(plan.moves)
+            report = CycleReport((Round(plan, outcomes),), 1.0, policy=policy)
             began = time.process_time()
             archive.write(snapshot, report)
             costs.append((time.process_time() - began) * 1000)
@@ -88,14 +94,14 @@ def measured(nodes: int, pods: int, percent: float) -> tuple[str, ...]:
             snapshot = snapshot.next(replaced(snapshot, percent, lots, i))
         archive.close()
         began = time.process_time()
-        book = Book(name)
+        book = RecordReader(name)
         last = book.cycles[-1]
-        replayed(last, descheduler_of(last, plugins), book.snapshot(last))
+        replay_cycle(last, build_descheduler(last, plugins), book.snapshot(last))
         asked = time.process_time() - began
     grown = [after - before for before, after in pairwise(sizes)]
     each = median(grown[1:])
     return (
-        f"{nodes:,} nodes, {len(snapshot.population):,} pods, {changed:,} replaced, "
+        f"{nodes:,} nodes, {len(snapshot.pod_index):,} pods, {changed:,} replaced, "
         f"{len(plan.moves):,} moved",
         _bytes(grown[0]),
         f"{costs[0]:.0f}",

@@ -1,4 +1,4 @@
-"""What becomes of a cluster over many cycles, under the peer's semantics and under `resettle/v1`.
+"""A cluster over many cycles, under descheduler's semantics and under `resettle/v1`.
 
     python -m bench.simulate --nodes 100 --pods 30 --cycles 50 [--write]
 
@@ -19,10 +19,10 @@ from bench.improved import policies
 from bench.report import table, within_markers
 from bench.run import DOCS, repeatable, setting
 from bench.steady import taken
-from resettle.framework import assembled, default_registry, load_policy
+from resettle.framework import build_descheduler, default_registry, load_policy
 from resettle.model import Snapshot
-from resettle.simulate.measures import broken
-from resettle.simulate.result import Story, told
+from resettle.simulate.measures import count_broken_rules
+from resettle.simulate.result import SimulationResult, run_simulation
 
 INTERVAL = timedelta(minutes=5)
 
@@ -58,29 +58,29 @@ def measured(nodes: int, pods: int, cycles: int) -> str:
         *("policy", "evictions", "for nothing", "ping-pong", "in the last cycle"),
         *("rules broken", "settled after", "CPU s"),
     )
-    many = f"{nodes:,} nodes, {len(snapshot.population):,} pods, {cycles} cycles of 5 minutes"
+    many = f"{nodes:,} nodes, {len(snapshot.pod_index):,} pods, {cycles} cycles of 5 minutes"
     return f"{many}, `nodeFit` on:\n\n{table(heads, rows, 1)}"
 
 
-def simulated(text: str, snapshot: Snapshot, cycles: int) -> tuple[Story, float]:
+def simulated(text: str, snapshot: Snapshot, cycles: int) -> tuple[SimulationResult, float]:
     """The story of a policy, and the seconds of CPU it took."""
     plugins = default_registry()
-    planner = assembled(load_policy(text, name="bench", plugins=plugins), plugins)
+    planner = build_descheduler(load_policy(text, name="bench", plugins=plugins), plugins)
     begun = process_time()
-    story = told("bench", planner, snapshot, interval=INTERVAL, cycles=cycles)
+    story = run_simulation("bench", planner, snapshot, interval=INTERVAL, cycles=cycles)
     return story, process_time() - begun
 
 
-def row(called: str, story: Story, seconds: float) -> tuple[str, ...]:
+def row(called: str, story: SimulationResult, seconds: float) -> tuple[str, ...]:
     """The figures of one policy."""
     last, after = story.cycles[-1], story.settled_after
     return (
         called,
-        f"{story.moves:,}",
+        f"{story.move_count:,}",
         f"{story.returned:,}",
         f"{sum(rally.times for rally in story.ping_pong):,}",
-        f"{len(last.landings):,}",
-        f"{broken(story.troubles):,} → {broken(last.troubles):,}",
+        f"{len(last.moves):,}",
+        f"{count_broken_rules(story.violations):,} → {count_broken_rules(last.violations):,}",
         "not" if after is None else f"cycle {after}",
         f"{seconds:.1f}",
     )

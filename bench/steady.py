@@ -23,7 +23,7 @@ from bench.report import table, within_markers
 from bench.run import DOCS, policy_text, repeatable, setting
 from resettle.clock import Stopwatch
 from resettle.dumps.collection import Collection
-from resettle.framework import Descheduler, assembled, default_registry, load_policy
+from resettle.framework import Descheduler, build_descheduler, default_registry, load_policy
 from resettle.model import Change, Changes, Pod, Snapshot
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -57,7 +57,9 @@ def measured(nodes: int, pods: int, percent: float) -> str:
     gc.disable()
     snapshot = taken(nodes, pods)
     plugins = default_registry()
-    planner = assembled(load_policy(policy_text("on"), name="bench", plugins=plugins), plugins)
+    planner = build_descheduler(
+        load_policy(policy_text("on"), name="bench", plugins=plugins), plugins
+    )
     planner.draw_plan(snapshot)
     lots = random.Random(753)
     rounds: list[dict[str, float]] = []
@@ -70,7 +72,7 @@ def measured(nodes: int, pods: int, percent: float) -> str:
     rows = [(name, f"{median(spent[name] for spent in rounds) * 1000:.0f}") for name in rounds[0]]
     total = median(sum(spent.values()) for spent in rounds) * 1000
     told = (
-        f"{nodes:,} nodes, {len(snapshot.population):,} pods, {changed:,} of them changed, "
+        f"{nodes:,} nodes, {len(snapshot.pod_index):,} pods, {changed:,} of them changed, "
         f"{moves:,} moves planned; medians of {ROUNDS} rounds, `nodeFit` on:"
     )
     shown = table(("phase", "CPU ms"), [*rows, ("together", f"{total:.0f}")], 1)
@@ -91,7 +93,7 @@ def timed(
 def taken(nodes: int, pods: int) -> Snapshot:
     """A generated cluster as a snapshot."""
     collection = Collection()
-    collection.begin("bench")
+    collection.begin_source("bench")
     for kind, text in Generator(shape_of(nodes, pods)).lists():
         collection.add(kind, text.encode(), kind)
     return collection.snapshot(AT)
@@ -100,7 +102,7 @@ def taken(nodes: int, pods: int) -> Snapshot:
 def replaced(snapshot: Snapshot, percent: float, lots: random.Random, i: int) -> Changes:
     """Some pods gone, and as many of their like on the nodes of others."""
     movable = [pod for pod in snapshot.pods if not pod.template.owned_by(("DaemonSet",))]
-    gone = lots.sample(movable, round(len(snapshot.population) * percent / 100))
+    gone = lots.sample(movable, round(len(snapshot.pod_index) * percent / 100))
     places = [pod.node for pod in gone]
     lots.shuffle(places)
     put: list[Pod] = [

@@ -29,7 +29,7 @@ from bench.run import DOCS, policy_text, repeatable, setting
 from bench.serving import Serving, ask
 from bench.steady import AT
 from resettle.dumps.collection import list_cluster
-from resettle.framework import Descheduler, assembled, default_registry, load_policy
+from resettle.framework import Descheduler, build_descheduler, default_registry, load_policy
 from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.kube.transport.client import Client
 from resettle.kube.watch.cache import Cache
@@ -41,7 +41,7 @@ SETTLED_SECONDS = 120
 def planner() -> Descheduler:
     """The benchmark's policy, ready to plan."""
     plugins = default_registry()
-    return assembled(load_policy(policy_text("on"), name="bench", plugins=plugins), plugins)
+    return build_descheduler(load_policy(policy_text("on"), name="bench", plugins=plugins), plugins)
 
 
 def spent(since: tuple[float, float] = (0.0, 0.0)) -> tuple[float, float]:
@@ -61,7 +61,7 @@ def list_once(kubeconfig: str) -> dict[str, Any]:
     began = spent()
     snapshot = list_cluster(access, reads).snapshot(AT)
     wall, cpu = spent(began)
-    return {"wall": wall, "cpu": cpu, "peak": peak(), "pods": len(snapshot.population)}
+    return {"wall": wall, "cpu": cpu, "peak": peak(), "pods": len(snapshot.pod_index)}
 
 
 async def watch(kubeconfig: str, serving: str, changed: int) -> dict[str, Any]:
@@ -72,10 +72,10 @@ async def watch(kubeconfig: str, serving: str, changed: int) -> dict[str, Any]:
         cache = Cache(access, client, plans.reads)
         began = spent()
         running = asyncio.create_task(cache.run())
-        await cache.synced()
+        await cache.wait_for_sync()
         snapshot = cache.snapshot(AT)
         wall, cpu = spent(began)
-        found = {"wall": wall, "cpu": cpu, "peak": peak(), "pods": len(snapshot.population)}
+        found = {"wall": wall, "cpu": cpu, "peak": peak(), "pods": len(snapshot.pod_index)}
         gc.freeze()
         gc.enable()
         plans.draw_plan(snapshot)

@@ -89,7 +89,7 @@ def test_a_list_from_the_watch_cache_comes_whole_whatever_the_limit(server: Serv
 def test_our_own_client_reads_the_whole_cluster(server: Server) -> None:
     snapshot = list_cluster(Access(server=server.address), frozenset(LISTS)).snapshot(NOW)
 
-    assert (len(snapshot.fleet.nodes), len(snapshot.pods)) == (10, 120)
+    assert (len(snapshot.node_index.nodes), len(snapshot.pods)) == (10, 120)
 
 
 def test_a_streaming_list_is_declined_so_that_clients_fall_back(server: Server) -> None:

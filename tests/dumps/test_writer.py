@@ -184,7 +184,7 @@ def test_kinds_are_listed_as_they_are_read(
 
 
 def test_a_kind_that_is_read_and_listed_nowhere_is_an_error() -> None:
-    with pytest.raises(InputError, match="reads Widget does not say where it is listed"):
+    with pytest.raises(InputError, match="reads Widget declares no path to list it"):
         kinds_to_list([Kind("Widget", Widget)], frozenset({"Widget"}))
 
 

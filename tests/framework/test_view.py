@@ -14,7 +14,7 @@ from resettle.framework import (
     Draft,
     Instance,
     Plugin,
-    PreparedGuard,
+    PreparedFilter,
     Profile,
     SelectingArgs,
     View,
@@ -70,7 +70,7 @@ def test_what_plugins_read_of_the_snapshot_is_at_hand() -> None:
     (first, _) = view.nodes
     assert view.pods_on(first) == snapshot.pods_on(first)
     assert view.active_on(first) == snapshot.active_on(first)
-    assert view.requested(first) == snapshot.requested(first)
+    assert view.requests_on(first) == snapshot.requests_on(first)
 
 
 def names(pods: list[Pod]) -> set[str]:
@@ -108,10 +108,10 @@ def test_pods_come_node_by_node_in_canonical_order() -> None:
     )
     view = world.view()
 
-    in_turn = [(on.name, pods) for on, pods in view.in_turn(reversed(view.pods))]
+    in_turn = [(on.name, pods) for on, pods in view.pods_by_node(reversed(view.pods))]
 
     assert [name for name, _ in in_turn] == ["n1", "n2"]
-    assert all(pods == view.population.on(name) for name, pods in in_turn)
+    assert all(pods == view.pod_index.on(name) for name, pods in in_turn)
 
 
 @pytest.mark.parametrize("semantics", [PARITY, IMPROVED], ids=["parity", "improved"])
@@ -126,7 +126,7 @@ def test_a_move_takes_a_place_in_the_projection_unless_moves_take_none(
     view.projection.move(subject, "n2")
 
     after = "n1" if semantics.moves_take_no_place else "n2"
-    assert view.projection.residents.home(subject) == after
+    assert view.projection.pod_locations.current_node(subject) == after
     assert view.active_on(view.nodes[0]) == [subject], "the snapshot stays as it is"
 
 
@@ -139,8 +139,8 @@ def test_an_answer_is_prepared_once_for_the_same_arguments() -> None:
 
     view, first, second = cluster().view(), Args(), Args()
 
-    assert view.prepared(first, make) is view.prepared(first, make)
-    assert view.prepared(second, make) is not view.prepared(first, make)
+    assert view.prepare_once(first, make) is view.prepare_once(first, make)
+    assert view.prepare_once(second, make) is not view.prepare_once(first, make)
     assert len(made) == 2
 
 
@@ -162,10 +162,10 @@ def test_a_view_is_freed_as_soon_as_its_plan_is_drawn(*, fails: bool) -> None:
 
     def needs(args: Any, view: View) -> list[str]:
         views.append(weakref.ref(view))
-        view.prepared(args, Remembering)
+        view.prepare_once(args, Remembering)
         return ["something is missing"] if fails else []
 
-    guard = Plugin(name="Guard", filter=PreparedGuard(Remembering, lambda made, it: None))
+    guard = Plugin(name="Guard", filter=PreparedFilter(Remembering, lambda made, it: None))
     taker = Plugin(name="Taker", deschedule=deschedule, needs=needs)  # type: ignore[arg-type]
     profile = Profile(
         name="p",

@@ -25,7 +25,7 @@ from tests.framework.test_descheduler_properties import descheduler
 def taken(objects: list[Object], decoder: Decoder, hours: int) -> Snapshot:
     """The objects as a snapshot, decoded with what earlier ones were decoded with."""
     collection = Collection(decoder=decoder)
-    collection.begin("test")
+    collection.begin_source("test")
     for item in objects:
         collection.add(item["kind"], json.dumps(item).encode(), "test")
     return collection.snapshot(NOW + timedelta(hours=hours))
@@ -48,7 +48,7 @@ def changes(before: list[Object], objects: list[Object], after: Snapshot) -> Cha
     return Changes(
         at=after.taken_at,
         pods=change("Pod", before, after.pods, objects),
-        nodes=change("Node", before, after.fleet, objects),
+        nodes=change("Node", before, after.node_index, objects),
         namespaces=change("Namespace", before, after.namespaces.values(), objects),
         priority_classes=change("PriorityClass", before, after.priority_classes.values(), objects),
         budgets=change("PodDisruptionBudget", before, after.budgets.values(), objects),
@@ -74,15 +74,15 @@ def mixed(dice: Random, old: list[Object], new: list[Object]) -> list[Object]:
 
 def shape(snapshot: Snapshot) -> dict[str, Any]:
     """All that the indexes answer, in terms of names."""
-    population = snapshot.population
+    population = snapshot.pod_index
     return {
-        "nodes": [node.name for node in snapshot.fleet],
+        "nodes": [node.name for node in snapshot.node_index],
         "pods": [pod.key for pod in snapshot.pods],
-        "on": {name: [pod.uid for pod in population.on(name)] for name in population.places},
+        "on": {name: [pod.uid for pod in population.on(name)] for name in population.node_names},
         "templates": sorted([pod.uid for pod in pods] for pods in population.templates.values()),
         "states": sorted(sorted(pod.uid for pod in pods) for pods in population.states.values()),
         "replicas": dict(population.replicas),
-        "requested": {node.name: dict(snapshot.requested(node)) for node in snapshot.fleet},
+        "requested": {node.name: dict(snapshot.requests_on(node)) for node in snapshot.node_index},
         "namespaces": list(snapshot.namespaces),
         "budgets": [(key, it.disruptions_allowed) for key, it in snapshot.budgets.items()],
         "claims": list(snapshot.claims),
@@ -124,7 +124,7 @@ def test_what_did_not_change_is_shared() -> None:
         Changes(at=snapshot.taken_at, pods=Change(gone=frozenset({first.key})))
     )
 
-    assert following.fleet is snapshot.fleet
-    assert len(following.population) == len(snapshot.population) - 1
-    elsewhere = [name for name in snapshot.population.places if name != first.node]
-    assert all(following.population.on(name) is snapshot.population.on(name) for name in elsewhere)
+    assert following.node_index is snapshot.node_index
+    assert len(following.pod_index) == len(snapshot.pod_index) - 1
+    elsewhere = [name for name in snapshot.pod_index.node_names if name != first.node]
+    assert all(following.pod_index.on(name) is snapshot.pod_index.on(name) for name in elsewhere)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resettle.framework import assembled, default_registry, load_policy
+from resettle.framework import build_descheduler, default_registry, load_policy
 from resettle.model import Change, Changes, Pod, Snapshot
 from resettle.model.decoding.decoder import Decoder
 from resettle.testing import NOW, budget, cluster, node, pod
@@ -45,14 +45,14 @@ def policy(api_version: str) -> str:
 @pytest.mark.parametrize("api_version", ["descheduler/v1alpha2", "resettle/v1"])
 def test_a_snapshot_is_freed_as_soon_as_nobody_holds_it(api_version: str) -> None:
     plugins = default_registry()
-    planner = assembled(load_policy(policy(api_version), name="p", plugins=plugins), plugins)
+    planner = build_descheduler(load_policy(policy(api_version), name="p", plugins=plugins), plugins)
     world = cluster_of(Random(3), nodes=6, pods=range(60), budgets=3)
     snapshot = taken(world.objects, Decoder(), 0)
     gc.collect()
     gc.disable()
     try:
         plan = planner.draw_plan(snapshot)
-        parts: list[weakref.ref[Any]] = [weakref.ref(snapshot), weakref.ref(snapshot.population)]
+        parts: list[weakref.ref[Any]] = [weakref.ref(snapshot), weakref.ref(snapshot.pod_index)]
         del snapshot
 
         assert [part() is None for part in parts] == [True, True]
@@ -98,9 +98,9 @@ def test_forgetting_in_between_never_shows(seed: int, steps: int) -> None:
         put = decoded(decoder, *come.values())
         left = [it.key for it in snapshot.pods if it.name in gone | come.keys()]
         snapshot = snapshot.next(Changes(at=NOW, pods=Change(tuple(put), frozenset(left))))
-        population = snapshot.population
+        population = snapshot.pod_index
         if dice.random() < 0.7:
-            decoder.keep_only(population.templates, population.states, population.places)
+            decoder.keep_only(population.templates, population.states, population.node_names)
 
         scratch = taken(list(objects.values()), Decoder(), step)
         assert shape(snapshot)["templates"] == shape(scratch)["templates"]
@@ -117,24 +117,24 @@ def following(snapshot: Snapshot, *pods: Pod) -> Snapshot:
 def test_a_note_lasts_from_one_population_to_the_next_if_it_is_asked_for() -> None:
     snapshot = cluster(node("n1").holding(pod("a"))).snapshot()
     (only,) = snapshot.pods
-    snapshot.population.answers("kept")[only.template] = 1
-    snapshot.population.answers("dropped")[only.template] = 2
+    snapshot.pod_index.template_cache("kept")[only.template] = 1
+    snapshot.pod_index.template_cache("dropped")[only.template] = 2
 
     once = following(snapshot, only)
-    assert once.population.answers("kept") == {only.template: 1}
+    assert once.pod_index.template_cache("kept") == {only.template: 1}
     twice = following(once, only)
-    assert twice.population.answers("kept") == {only.template: 1}
-    assert twice.population.answers("dropped") == {}
+    assert twice.pod_index.template_cache("kept") == {only.template: 1}
+    assert twice.pod_index.template_cache("dropped") == {}
 
 
 def test_notes_outlast_a_population_that_nobody_asked() -> None:
     snapshot = cluster(node("n1").holding(pod("a"))).snapshot()
     (only,) = snapshot.pods
-    snapshot.population.answers("kept")[only.template] = 1
+    snapshot.pod_index.template_cache("kept")[only.template] = 1
 
     later = following(following(snapshot, only), only)
 
-    assert later.population.answers("kept") == {only.template: 1}
+    assert later.pod_index.template_cache("kept") == {only.template: 1}
 
 
 def test_budgets_of_the_past_are_not_kept_by_what_was_noted_of_them() -> None:

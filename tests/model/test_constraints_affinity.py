@@ -33,8 +33,8 @@ def welcoming(terms: list[Object] | None, selector: dict[str, str] | None = None
     affinity = {} if terms is None else {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
     snapshot = cluster(*NODES, pod("it", affinity=affinity, node_selector=selector)).snapshot()
     (subject,) = snapshot.pods
-    nodes = snapshot.fleet.welcoming(subject.spec.demand, "")
-    return {it.name for it in snapshot.fleet.members(nodes)}
+    nodes = snapshot.node_index.matching_node_affinity(subject.spec.demand, "")
+    return {it.name for it in snapshot.node_index.members(nodes)}
 
 
 @pytest.mark.parametrize(

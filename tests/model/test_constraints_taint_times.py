@@ -30,7 +30,7 @@ def tainted(name: str, added: str | None) -> NodeBuilder:
     ],
 )
 def test_the_time_stands_beside_the_taint(added: str | None, known: dict[Taint, datetime]) -> None:
-    (it,) = cluster(tainted("n1", added)).snapshot().fleet
+    (it,) = cluster(tainted("n1", added)).snapshot().node_index
 
     assert it.taints == (TAINT,)
     assert it.tainted_at == known
@@ -41,10 +41,10 @@ def test_equal_taints_are_one_set_of_nodes_whenever_they_were_added() -> None:
     fleet = (
         cluster(*(tainted(f"n{i}", added) for i, added in enumerate(ages)), node("free"))
         .snapshot()
-        .fleet
+        .node_index
     )
 
-    assert fleet.tainted == {TAINT: fleet.everyone & ~fleet.only("free")}
+    assert fleet.tainted == {TAINT: fleet.all_nodes & ~fleet.only("free")}
 
 
 def test_a_time_that_is_none_is_an_error() -> None:

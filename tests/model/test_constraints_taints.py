@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resettle.model.constraints import Taint, Toleration, tolerated
+from resettle.model.constraints import Taint, Toleration, is_tolerated
 
 TAINT = Taint("gpu", "NoSchedule", "a100")
 BARE = Taint("gpu", "NoSchedule")
@@ -73,9 +73,9 @@ def test_a_toleration_may_compare_numbers(operator: str, ours: str, theirs: str,
 def test_one_of_several_tolerations_suffices() -> None:
     other, same = Toleration("cpu", "Exists"), Toleration("gpu", "Exists")
 
-    assert tolerated((other, same), TAINT)
-    assert not tolerated((other,), TAINT)
-    assert not tolerated((), TAINT)
+    assert is_tolerated((other, same), TAINT)
+    assert not is_tolerated((other,), TAINT)
+    assert not is_tolerated((), TAINT)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from resettle.model.kinds import (
     kinds_to_list,
 )
 from resettle.model.snapshot import Snapshot
-from resettle.record.encoding import Page
+from resettle.record.encoding import RecordPage
 from resettle.testing import NOW
 
 
@@ -53,7 +53,7 @@ def test_the_path_says_plural_group_and_version(
 
 @pytest.mark.parametrize("part", ["list_path", "plural", "group", "api_version"])
 def test_a_kind_without_a_path_cannot_be_listed(part: str) -> None:
-    with pytest.raises(InputError, match="reads Widget does not say where it is listed"):
+    with pytest.raises(InputError, match="reads Widget declares no path to list it"):
         getattr(NOWHERE, part)
 
 
@@ -61,7 +61,7 @@ def test_every_kind_has_its_field_in_changes_and_in_the_pages_of_a_record() -> N
     fields = {field.name for field in structs.fields(Changes)}
 
     assert set(FIELDS) <= fields
-    assert set(FIELDS) <= {field.name for field in structs.fields(Page)}
+    assert set(FIELDS) <= {field.name for field in structs.fields(RecordPage)}
 
 
 def test_an_empty_snapshot_has_every_field_that_is_looked_up_by_key() -> None:

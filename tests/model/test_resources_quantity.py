@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resettle.errors import InputError
-from resettle.model.resources import NANO, counted, milli, parse_quantity, units
+from resettle.model.resources import NANO, in_resource_unit, milli, parse_quantity, units
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_shortfall_rounds_up_towards_zero(nano: int, in_units: int, in_milli: 
     ("resource", "count"), [("cpu", 1500), ("memory", 2), ("pods", 2), ("example.com/gpu", 2)]
 )
 def test_cpu_is_counted_in_thousandths_and_all_else_in_units(resource: str, count: int) -> None:
-    assert counted(resource, parse_quantity("1.5")) == count
+    assert in_resource_unit(resource, parse_quantity("1.5")) == count
 
 
 def test_amounts_add_up_without_rounding() -> None:

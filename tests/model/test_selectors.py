@@ -16,8 +16,8 @@ from resettle.model.selectors import (
     Selector,
     as_int64,
     parse_selector,
-    sound_key,
-    sound_value,
+    is_label_key,
+    is_label_value,
 )
 
 BLUE = {"pool": "blue", "size": "10"}
@@ -58,7 +58,7 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     ],
 )
 def test_a_selector_object_selects_by_labels(selector: dict[str, Any], selected: bool) -> None:
-    compiled = written(selector).compiled()
+    compiled = written(selector).compile()
 
     assert compiled is not None
     assert compiled.matches(BLUE) is selected
@@ -82,7 +82,7 @@ def test_a_selector_object_selects_by_labels(selector: dict[str, Any], selected:
     ],
 )
 def test_a_selector_that_kubernetes_rejects_does_not_compile(selector: dict[str, Any]) -> None:
-    assert written(selector).compiled() is None
+    assert written(selector).compile() is None
     assert len(list(written(selector).problems())) == 1
 
 
@@ -171,7 +171,7 @@ def test_both_forms_of_one_selector_are_the_same_value() -> None:
         {"key": "f", "operator": "DoesNotExist"},
     ]
 
-    assert written({"matchLabels": {"a": "b"}, "matchExpressions": rows}).compiled() == text
+    assert written({"matchLabels": {"a": "b"}, "matchExpressions": rows}).compile() == text
     assert hash(text) == hash(parse_selector("a=b,c in (d,e),!f"))
 
 
@@ -180,9 +180,9 @@ def test_everything_is_everything_and_nothing_stays_nothing() -> None:
 
     assert EVERYTHING.matches({})
     assert not NOTHING.matches({"a": "b"})
-    assert NOTHING.also(more) is NOTHING
-    assert EVERYTHING.also(more) == Selector(more)
-    assert not EVERYTHING.also(more).matches({})
+    assert NOTHING.narrow(more) is NOTHING
+    assert EVERYTHING.narrow(more) == Selector(more)
+    assert not EVERYTHING.narrow(more).matches({})
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_everything_is_everything_and_nothing_stays_nothing() -> None:
     ],
 )
 def test_keys_of_labels_follow_the_rules_of_kubernetes(key: str, sound: bool) -> None:
-    assert sound_key(key) is sound
+    assert is_label_key(key) is sound
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_keys_of_labels_follow_the_rules_of_kubernetes(key: str, sound: bool) ->
     ],
 )
 def test_values_of_labels_follow_the_rules_of_kubernetes(value: str, sound: bool) -> None:
-    assert sound_value(value) is sound
+    assert is_label_value(value) is sound
 
 
 @pytest.mark.parametrize(

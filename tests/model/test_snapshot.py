@@ -17,7 +17,7 @@ def world() -> tuple[NodeBuilder, ...]:
 
 def test_pods_are_found_by_their_node() -> None:
     snapshot = cluster(*world(), pod("f", phase="Pending")).snapshot()
-    first, second = snapshot.fleet.nodes
+    first, second = snapshot.node_index.nodes
 
     assert {it.name for it in snapshot.pods_on(first)} == {"a", "b", "c"}
     assert {it.name for it in snapshot.pods_on(second)} == {"d", "e"}
@@ -29,7 +29,7 @@ def test_pods_are_found_by_their_node() -> None:
 def test_a_pod_on_a_node_that_is_not_there_is_a_stray() -> None:
     snapshot = cluster(*world(), pod("lost", spec={"nodeName": "n9"}), pod("new")).snapshot()
 
-    assert [it.name for it in snapshot.strays] == ["lost"]
+    assert [it.name for it in snapshot.pods_on_unknown_nodes] == ["lost"]
 
 
 def test_the_order_of_listing_never_shows() -> None:
@@ -51,9 +51,9 @@ def test_requests_of_unfinished_pods_add_up_on_each_node() -> None:
             pod("c", cpu="9", phase="Succeeded"),
         ),
     ).snapshot()
-    (only,) = snapshot.fleet.nodes
+    (only,) = snapshot.node_index.nodes
 
-    used = snapshot.requested(only)
+    used = snapshot.requests_on(only)
 
     assert used == {"cpu": 1_500_000_000, "memory": 2**30 * 10**9, "pods": 2 * 10**9}
 

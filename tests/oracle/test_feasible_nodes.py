@@ -33,8 +33,8 @@ def movable(view: View) -> list[Pod]:
 def disagreements(view: View, oracle: Oracle, told: str) -> Iterator[str]:
     """Each pod and node of which the two think differently, in words."""
     for pod in movable(view):
-        takers = {node.name for node in view.fleet.members(view.projection.takers(pod))}
-        for node in view.fleet:
+        takers = {node.name for node in view.node_index.members(view.projection.feasible_nodes(pod))}
+        for node in view.node_index:
             why = oracle.refuses(pod.key, node.name)
             if (node.name in takers) != (why is None):
                 planner = "takes" if node.name in takers else "refuses"
@@ -62,7 +62,7 @@ def test_it_knows_them_still_after_moves(first: int) -> None:
         view, oracle = read(objects), Oracle(objects)
         told = f"seed {seed}"
         for pod in lots.sample(pods := movable(view), min(MOVES, len(pods))):
-            places = [it.name for it in view.fleet if not oracle.refuses(pod.key, it.name)]
+            places = [it.name for it in view.node_index if not oracle.refuses(pod.key, it.name)]
             if places:
                 place = lots.choice(places)
                 view.projection.move(pod, place)
@@ -80,7 +80,7 @@ def test_the_clusters_are_worth_asking_about() -> None:
         objects = cluster(Random(seed))
         oracle = Oracle(objects)
         for pod in movable(view := read(objects)):
-            for node in view.fleet:
+            for node in view.node_index:
                 why = oracle.refuses(pod.key, node.name)
                 asked, fits = asked + 1, fits + (why is None)
                 reasons.update(it for it in KINDS_OF_REFUSAL if it in (why or ""))

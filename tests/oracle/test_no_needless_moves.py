@@ -14,7 +14,7 @@ from resettle.plugins.low_node_utilization import Args
 from resettle.plugins.remove_duplicates import owner_keys
 from resettle.testing import World
 from resettle.utilization.describe import bands_of
-from resettle.utilization.usage import Requests
+from resettle.utilization.usage import RequestedUsage
 from tests.oracle.clusters import cluster
 from tests.oracle.objects import Object
 from tests.oracle.test_plan_execution import STRATEGIES, drawn
@@ -54,8 +54,8 @@ def over_target(objects: list[Object]) -> int:
     given = STRATEGIES["LowNodeUtilization"][1]
     args = Args(thresholds=given["thresholds"], target_thresholds=given["targetThresholds"])
     view = read(objects)
-    bands = bands_of(args, view, Requests(view))
-    return sum(view.requested(node).get("pods", 0) for node in bands.over)
+    bands = bands_of(args, view, RequestedUsage(view))
+    return sum(view.requests_on(node).get("pods", 0) for node in bands.over)
 
 
 def crowding(objects: list[Object]) -> int:

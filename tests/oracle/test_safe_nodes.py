@@ -20,13 +20,13 @@ AT_ONCE = 40
 def disagreements(view: View, oracle: Oracle, told: str) -> Iterator[str]:
     """Each pod and node of which the two think differently, in words."""
     before = oracle.broken()
-    fleet, outlook = view.fleet, view.projection
+    fleet, outlook = view.node_index, view.projection
     for pod in movable(view):
         # What a pod on an unknown node had to complain about, nobody knows.
         if pod.node not in fleet.position:
             continue
-        places = {node.name for node in fleet.members(outlook.places(pod))}
-        for node in fleet.members(outlook.takers(pod)):
+        places = {node.name for node in fleet.members(outlook.safe_nodes(pod))}
+        for node in fleet.members(outlook.feasible_nodes(pod)):
             after = copy(oracle)
             after.move(pod.key, node.name)
             new = sorted(after.broken() - before)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resettle.model.node_index import Fleet
+from resettle.model.node_index import NodeIndex
 from resettle.model.objects import Node
-from resettle.placement.capacity import Stock
+from resettle.placement.capacity import FreeResource
 
 NODES = 6
-FLEET = Fleet([Node(f"n{i}", {}) for i in range(NODES)])
+FLEET = NodeIndex([Node(f"n{i}", {}) for i in range(NODES)])
 
 amounts = st.integers(-5, 5)
 questions = st.tuples(st.just("ask"), amounts, st.just(0))
@@ -24,13 +24,13 @@ changes = st.tuples(st.just("change"), st.integers(0, NODES - 1), amounts)
 def test_who_has_enough_is_always_who_has_that_much_left(
     left: list[int], steps: list[tuple[str, int, int]]
 ) -> None:
-    stock = Stock(FLEET, list(left))
+    stock = FreeResource(FLEET, list(left))
 
     for what, first, by in steps:
         if what == "change":
             left[first] += by
-            stock.change(first, by)
+            stock.add(first, by)
         else:
             expected = {f"n{i}" for i, amount in enumerate(left) if amount >= first}
             assert {node.name for node in FLEET.members(stock.at_least(first))} == expected
-    assert stock.left == left
+    assert stock.free == left

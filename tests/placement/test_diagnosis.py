@@ -8,8 +8,8 @@ import pytest
 
 from resettle.model import NodeSet, Pod, Snapshot
 from resettle.placement.diagnosis import NodeChecks, NodeRejection
-from resettle.placement.projection import Outlook
-from resettle.placement.upstream_fit import Fit
+from resettle.placement.projection import Projection
+from resettle.placement.upstream_fit import NodeFit
 from resettle.testing import cluster, node, pod
 from tests.parity.corpus import FILES, cases
 
@@ -25,23 +25,23 @@ def union(grounds: list[NodeRejection]) -> NodeSet:
 
 
 def others(subject: Pod, snapshot: Snapshot) -> NodeSet:
-    return snapshot.fleet.everyone & ~snapshot.fleet.only(subject.node)
+    return snapshot.node_index.all_nodes & ~snapshot.node_index.only(subject.node)
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_grounds_and_takers_make_up_all_other_nodes(file: str) -> None:
     for case in list(cases(file))[::20]:
-        fit, projection = Fit(case.snapshot), Outlook(case.snapshot)
+        fit, projection = NodeFit(case.snapshot), Projection(case.snapshot)
         for subject in case.snapshot.pods:
             among = others(subject, case.snapshot)
-            takers = fit.elsewhere(subject, among)
-            places = projection.places(subject) & among
+            takers = fit.feasible_elsewhere(subject, among)
+            places = projection.safe_nodes(subject) & among
 
             assert union(fit.ruled_out(subject, among)) == among & ~takers
             assert union(projection.ruled_out(subject, among)) == among & ~places
 
 
-@pytest.mark.parametrize("checks", [Fit, Outlook], ids=["weak fit", "full fit"])
+@pytest.mark.parametrize("checks", [NodeFit, Projection], ids=["weak fit", "full fit"])
 def test_what_a_node_lacks_is_listed_to_the_unit(checks: Callable[[Snapshot], NodeChecks]) -> None:
     asking = pod("it", cpu="1500m", memory="2Gi", requests={"vendor.example/gpu": "1"})
     world = cluster(
@@ -71,6 +71,6 @@ def test_several_pods_kept_away_from_are_counted() -> None:
     subject = snapshot.pod("default", "it")
     assert subject is not None
 
-    (ground,) = Fit(snapshot).ruled_out(subject, others(subject, snapshot))
+    (ground,) = NodeFit(snapshot).ruled_out(subject, others(subject, snapshot))
 
     assert ground.says == "anti-affinity with default/rival-1 and 2 more"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resettle.placement.projection import Outlook
+from resettle.placement.projection import Projection
 from resettle.testing import World, cluster, node, pod, spread
 
 WEB = {"app": "web"}
@@ -19,8 +19,8 @@ def foretold(world: World, name: str = "it") -> str:
     snapshot = world.snapshot()
     subject = snapshot.pod("default", name)
     assert subject is not None
-    projection = Outlook(snapshot)
-    return projection.likeliest(subject, projection.takers(subject))
+    projection = Projection(snapshot)
+    return projection.highest_scored_node(subject, projection.feasible_nodes(subject))
 
 
 def liking(disk: str) -> dict[str, Any]:

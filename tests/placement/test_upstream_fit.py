@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resettle.placement.upstream_fit import Fit
+from resettle.placement.upstream_fit import NodeFit
 from resettle.testing import NodeBuilder, World, cluster, node, pod
 
 Object = dict[str, Any]
@@ -22,10 +22,10 @@ def takers(
     snapshot = world.snapshot()
     subject = snapshot.pod(*key)
     assert subject is not None
-    everyone = snapshot.fleet.everyone
-    fit = Fit(snapshot)
-    nodes = fit.anywhere(subject, everyone) if own else fit.elsewhere(subject, everyone)
-    return {each.name for each in snapshot.fleet.members(nodes)}
+    everyone = snapshot.node_index.all_nodes
+    fit = NodeFit(snapshot)
+    nodes = fit.feasible_anywhere(subject, everyone) if own else fit.feasible_elsewhere(subject, everyone)
+    return {each.name for each in snapshot.node_index.members(nodes)}
 
 
 def fits(other: NodeBuilder, **made: Any) -> bool:
@@ -251,7 +251,7 @@ def test_of_four_nodes_each_may_fail_for_a_reason_of_its_own() -> None:
 def test_only_the_nodes_asked_about_are_looked_at() -> None:
     snapshot = cluster(node("n1").holding(pod("it")), node("n2"), node("n3")).snapshot()
     (subject,) = snapshot.pods
-    fit, third = Fit(snapshot), snapshot.fleet.only("n3")
+    fit, third = NodeFit(snapshot), snapshot.node_index.only("n3")
 
-    assert fit.elsewhere(subject, third) == third
-    assert fit.elsewhere(subject, snapshot.fleet.only("n1")) == 0
+    assert fit.feasible_elsewhere(subject, third) == third
+    assert fit.feasible_elsewhere(subject, snapshot.node_index.only("n1")) == 0

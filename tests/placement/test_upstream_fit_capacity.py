@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resettle.placement.upstream_fit import Fit
+from resettle.placement.upstream_fit import NodeFit
 from resettle.testing import NodeBuilder, cluster, node, pod
 
 Object = dict[str, Any]
@@ -17,8 +17,8 @@ def fits(other: NodeBuilder, **made: Any) -> bool:
     snapshot = cluster(node("n1").holding(pod("it", **made)), other).snapshot()
     subject = snapshot.pod("default", "it")
     assert subject is not None
-    there = snapshot.fleet.only("n2")
-    return Fit(snapshot).elsewhere(subject, snapshot.fleet.everyone) == there
+    there = snapshot.node_index.only("n2")
+    return NodeFit(snapshot).feasible_elsewhere(subject, snapshot.node_index.all_nodes) == there
 
 
 GPU = "example.com/gpu"

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from msgspec import NODEFAULT, Struct, inspect
 
 from resettle.framework.plugin import Plugin
-from resettle.policy.document import OURS, is_ours
+from resettle.policy.document import RESETTLE_V1, is_resettle_only
 from resettle.policy.profiles import default_problems
 
 DURATION = "duration such as `10m`"
 IN_EFFECT = {
-    ("DefaultEvictor", "minPodAge"): f"none; `10m` in `{OURS}`",
-    ("DefaultEvictor", "minReplicas"): f"`0`; `2` in `{OURS}`",
-    ("DefaultEvictor", "nodeFit"): f"`false`; `true` in `{OURS}`",
+    ("DefaultEvictor", "minPodAge"): f"none; `10m` in `{RESETTLE_V1}`",
+    ("DefaultEvictor", "minReplicas"): f"`0`; `2` in `{RESETTLE_V1}`",
+    ("DefaultEvictor", "nodeFit"): f"`false`; `true` in `{RESETTLE_V1}`",
     ("RemoveFailedPods", "minPodLifetimeSeconds"): "`3600`",
     ("RemovePodsViolatingNodeTaints", "minTaintAge"): "`10m`",
     ("RemovePodsViolatingTopologySpreadConstraint", "constraints"): "`[DoNotSchedule]`",
@@ -53,8 +53,8 @@ def _of_struct(
                 key = f"{prefix}.{field.encode_name}".lstrip(".")
                 default = IN_EFFECT.get((plugin, key)) or _default(field)
                 meaning = meanings(kind.cls).get(field.name, "")
-                if is_ours(field.type):
-                    meaning = f"`{OURS}` only: {meaning}"
+                if is_resettle_only(field.type):
+                    meaning = f"`{RESETTLE_V1}` only: {meaning}"
                 required = not prefix and field.encode_name in needed
                 shown_default = "required" if required else default
                 yield Argument(key, words_for(field.type), shown_default, meaning)

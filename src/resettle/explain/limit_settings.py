@@ -1,4 +1,7 @@
-"""Limits of a cycle and disruption budgets, as options for a change."""
+"""Limits of a cycle and disruption budgets, as options for a change.
+
+A percentage is tried in steps of half a percent.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from msgspec import Struct, structs
 from resettle.explain.what_if import ChangeOption, PlanInputs
 from resettle.framework.limits import share
 from resettle.framework.plan import Move, Plan
-from resettle.framework.plugin import Reach
+from resettle.framework.plugin import ChangeScope
 from resettle.model.changes import Change, Changes
 from resettle.model.objects import Budget
 from resettle.model.pod import Pod
@@ -44,18 +47,20 @@ def _up_to(plan: Plan, pod: Pod) -> list[Move]:
 
 def _percent(count: int, whole: int) -> float | None:
     """The least multiple of half a percent that is so many of the whole."""
-    return next((it for it in HALF_PERCENTS if (share(it, whole) or 0) >= count), None)
+    return next(
+        (percent for percent in HALF_PERCENTS if (share(percent, whole) or 0) >= count), None
+    )
 
 
 _COUNTS: dict[str, Callable[[Plan, Pod], float | None]] = {
     "total": lambda plan, pod: len(_up_to(plan, pod)),
     "percent_of_pods": lambda plan, pod: _percent(len(_up_to(plan, pod)), plan.pods),
     "percent_of_nodes": lambda plan, pod: _percent(
-        len({it.pod.node for it in _up_to(plan, pod)}), plan.nodes_in_scope
+        len({move.pod.node for move in _up_to(plan, pod)}), plan.nodes_in_scope
     ),
-    "node": lambda plan, pod: sum(it.pod.node == pod.node for it in _up_to(plan, pod)),
+    "node": lambda plan, pod: sum(move.pod.node == pod.node for move in _up_to(plan, pod)),
     "namespace": lambda plan, pod: sum(
-        it.pod.namespace == pod.namespace for it in _up_to(plan, pod)
+        move.pod.namespace == pod.namespace for move in _up_to(plan, pod)
     ),
 }
 """What each limit counts, up to the pod's move and with it."""
@@ -68,10 +73,10 @@ def limit_options(inputs: PlanInputs, pod: Pod) -> Iterator[ChangeOption]:
         if was is not None:
             yield ChangeOption(
                 name=limit.spelled,
-                was=was,
+                current=was,
                 values=_higher_values(limit, was, inputs, pod),
                 apply=partial(_with_limit, limit.field),
-                says=partial(_limit_text, limit.spelled),
+                describe=partial(_limit_text, limit.spelled),
                 lifts=frozenset({limit.code}),
                 guess=_COUNTS.get(limit.field),
             )
@@ -79,7 +84,7 @@ def limit_options(inputs: PlanInputs, pod: Pod) -> Iterator[ChangeOption]:
 
 def _higher_values(limit: _Limit, was: Any, inputs: PlanInputs, pod: Pod) -> Sequence[Any]:
     """Higher values, up to the one with which the limit can no longer stop this pod."""
-    population = inputs.snapshot.population
+    population = inputs.snapshot.pod_index
     match limit.field:
         case "node":
             enough = len(population.on(pod.node))
@@ -119,19 +124,19 @@ def budget_options(inputs: PlanInputs, pod: Pod) -> Iterator[ChangeOption]:
 def _allowing_more(budget: Budget, inputs: PlanInputs) -> ChangeOption:
     selector = budget.selector
     covered = sum(
-        len(inputs.snapshot.population.templates[template])
-        for template in inputs.snapshot.population.namespaces.get(budget.namespace, ())
+        len(inputs.snapshot.pod_index.templates[template])
+        for template in inputs.snapshot.pod_index.namespaces.get(budget.namespace, ())
         if selector is not None and selector.matches(template.labels)
     )
     return ChangeOption(
         name="disruptionsAllowed",
         where=f"budget {budget.key}",
-        was=budget.disruptions_allowed,
+        current=budget.disruptions_allowed,
         values=range(budget.disruptions_allowed + 1, budget.disruptions_allowed + covered + 1),
         apply=partial(_with_budget, budget, "disruptions_allowed"),
-        says=partial(_allowance_text, budget),
+        describe=partial(_allowance_text, budget),
         lifts=frozenset({"budget"}),
-        reach=Reach.BUDGET,
+        scope=ChangeScope.BUDGET,
         guess=partial(_covered_up_to, budget),
     )
 
@@ -161,12 +166,12 @@ def _only_budget(budget: Budget, covering: tuple[Budget, ...]) -> ChangeOption:
     return ChangeOption(
         name="the only budget",
         where=f"budget {budget.key}",
-        was=False,
+        current=False,
         values=(True,),
         apply=lambda inputs, _: _with_budgets(inputs, Change(gone=others)),
-        says=lambda _: f"{budget.key} were the only budget that covers it",
+        describe=lambda _: f"{budget.key} were the only budget that covers it",
         lifts=frozenset({"several-budgets"}),
-        reach=Reach.BUDGET,
+        scope=ChangeScope.BUDGET,
     )
 
 
@@ -174,12 +179,12 @@ def _status_up_to_date(budget: Budget) -> ChangeOption:
     return ChangeOption(
         name="up to date",
         where=f"budget {budget.key}",
-        was=False,
+        current=False,
         values=(True,),
         apply=partial(_with_budget, budget, "up_to_date"),
-        says=lambda _: f"the status of budget {budget.key} had caught up with its spec",
+        describe=lambda _: f"the status of budget {budget.key} had caught up with its spec",
         lifts=frozenset({"budget-not-ready"}),
-        reach=Reach.BUDGET,
+        scope=ChangeScope.BUDGET,
     )
 
 

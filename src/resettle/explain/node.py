@@ -10,9 +10,9 @@ from resettle.explain.what_if import PlanInputs
 from resettle.framework.plan import Move, Note, Plan
 from resettle.framework.verdict import Band, NotProposed
 from resettle.model.objects import Node
-from resettle.model.resources import counted
+from resettle.model.resources import in_resource_unit
 from resettle.model.snapshot import Snapshot
-from resettle.utilization.bands import offered, shares
+from resettle.utilization.bands import node_capacity, shares
 
 
 class ResourceUse(Struct, frozen=True):
@@ -76,21 +76,24 @@ def explain_node(inputs: PlanInputs, node: Node) -> NodeAnswer:
         pods=len(pods),
         leaving=tuple(move for move in watched.plan.moves if move.pod.node == node.name),
         landing=tuple(move for move in watched.plan.moves if move.lands_on == node.name),
-        refused=_refused(answers),
-        not_proposed=_not_proposed(answers),
+        refused=_refusal_counts(answers),
+        not_proposed=_not_proposed_counts(answers),
         notes=tuple(note for note in watched.plan.notes if note.subject == node.name),
     )
 
 
 def _uses(snapshot: Snapshot, node: Node) -> list[ResourceUse]:
     """What is requested of each resource that the node offers or its pods request."""
-    used, offer = snapshot.requested(node), offered(node)
+    used, offer = snapshot.requests_on(node), node_capacity(node)
     basic = [name for name in ("cpu", "memory", "pods") if name in offer]
     names = dict.fromkeys((*basic, *(name for name in sorted(offer) if used.get(name))))
     percents = shares(used, offer, names)
     return [
         ResourceUse(
-            name, counted(name, used.get(name, 0)), counted(name, offer[name]), percents[name]
+            name,
+            in_resource_unit(name, used.get(name, 0)),
+            in_resource_unit(name, offer[name]),
+            percents[name],
         )
         for name in names
     ]
@@ -107,27 +110,27 @@ def _bands(watched: WatchedPlan, node: Node) -> tuple[NodeBand, ...]:
     return tuple(bands)
 
 
-def _refused(answers: list[PodAnswer]) -> tuple[ReasonCount, ...]:
+def _refusal_counts(answers: list[PodAnswer]) -> tuple[ReasonCount, ...]:
     """Pods that stay although proposed, by the code of their first refusal."""
     examples: dict[str, list[tuple[str, str]]] = {}
     for answer in answers:
         if answer.move is None:
             first = next(
                 (
-                    it.refusals[0]
+                    proposal.refusals[0]
                     for decision in answer.decisions
-                    for it in decision.proposals
-                    if it.refusals
+                    for proposal in decision.proposals
+                    if proposal.refusals
                 ),
                 None,
             )
             if first is not None:
                 examples.setdefault(first.code, []).append((answer.pod.key, first.sentence))
     counts = [ReasonCount(code, len(pods), *pods[0]) for code, pods in examples.items()]
-    return tuple(sorted(counts, key=lambda it: (-it.count, it.code)))
+    return tuple(sorted(counts, key=lambda reason: (-reason.count, reason.code)))
 
 
-def _not_proposed(answers: list[PodAnswer]) -> tuple[ReasonCount, ...]:
+def _not_proposed_counts(answers: list[PodAnswer]) -> tuple[ReasonCount, ...]:
     """Why each plugin did not propose the pods that no plugin proposed."""
     examples: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for answer in answers:

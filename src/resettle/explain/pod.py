@@ -1,8 +1,8 @@
 """The answer about one pod: whether it moves, what each plugin decided, what would change that.
 
 Why a plugin did not propose a pod is answered here as far as it concerns every plugin, and by the
-plugin's hook `why_not_proposed` for the rest. A pod that the plugin would have proposed did not
-have its turn, and the reason for that is in the plan.
+plugin's hook `why_not_proposed` for the rest. A pod that the plugin would have proposed was
+not reached, and the reason for that is in the plan.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def answer_for(watched: WatchedPlan, pod: Pod) -> PodAnswer:
 def _decision(watched: WatchedPlan, turn: PluginTurn, pod: Pod) -> PluginDecision:
     profile, plugin = turn.profile.name, turn.instance.name
     proposals = tuple(
-        it for it in watched.proposals_of(pod) if (it.profile, it.plugin) == (profile, plugin)
+        proposal
+        for proposal in watched.proposals_of(pod)
+        if (proposal.profile, proposal.plugin) == (profile, plugin)
     )
     return PluginDecision(
         profile=profile,
@@ -97,7 +99,7 @@ def why_not_proposed(watched: WatchedPlan, turn: PluginTurn, pod: Pod) -> NotPro
     """The first reason that applies, from those for all plugins to the plugin's own."""
     plan, view = watched.plan, watched.view
     if plan.skipped:
-        return NotProposed("not-run", f"no plugin had a turn: {plan.skipped.says}")
+        return NotProposed("not-run", f"no plugin ran: {plan.skipped.says}")
     if turn.run is not None and turn.run.error:
         return NotProposed("plugin-failed", f"the plugin failed: {turn.run.error}")
     if reason := _out_of_scope_for_all(view, pod) or _out_of_scope_for(view, turn, pod):
@@ -116,7 +118,7 @@ def _out_of_scope_for_all(view: View, pod: Pod) -> NotProposed | None:
 
 def node_out_of_scope(view: View, name: str) -> NotProposed | None:
     """Why no plugin looks at the pods of this node, if none does."""
-    node = view.fleet.get(name)
+    node = view.node_index.get(name)
     if node is None:
         return NotProposed("node-unknown", f"{name} is not among the nodes that are listed")
     if not node.ready:
@@ -130,7 +132,7 @@ def _out_of_scope_for(view: View, turn: PluginTurn, pod: Pod) -> NotProposed | N
     """Why this plugin does not look at the pod, by the arguments that many plugins share."""
     plugin, args = turn.instance.plugin, turn.instance.args
     if plugin.unfinished_only and pod.finished:
-        return NotProposed("finished", f"has run its course ({pod.state.phase})")
+        return NotProposed("finished", f"is finished ({pod.state.phase})")
     if isinstance(args, SelectingArgs) and pod.template not in view.templates_selected_by(args):
         if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
             says = f"its namespace {pod.namespace} is left out by `namespaces`"
@@ -160,19 +162,19 @@ def _turn_did_not_come(watched: WatchedPlan, turn: PluginTurn, pod: Pod) -> NotP
         return NotProposed("leaving", f"is leaving already, proposed by {move.plugin}")
     node, stopped = pod.node, turn.run.stopped if turn.run else None
     if stopped is not None and stopped.code not in FOUND_NO_CANDIDATE:
-        return NotProposed(NO_TURN, f"its turn did not come: {stopped.says}")
+        return NotProposed(NO_TURN, f"not reached: {stopped.says}")
     if refusal := next(filter_refusals(turn.profile, watched.view, pod), None):
-        return NotProposed(NO_TURN, f"is not counted on to leave: {refusal.sentence}")
+        return NotProposed(NO_TURN, f"is not a candidate: {refusal.sentence}")
     if why := watched.note_on(node, turn) or stopped:
-        return NotProposed(NO_TURN, f"its turn did not come: {why.says}")
+        return NotProposed(NO_TURN, f"not reached: {why.says}")
     first = sum(
         move.pod.node == node and move.plugin == turn.instance.name for move in watched.plan.moves
     )
     if first:
         leave = "1 other pod leaves" if first == 1 else f"{first} other pods leave"
-        return NotProposed(NO_TURN, f"its turn did not come: {leave} {node} instead")
+        return NotProposed(NO_TURN, f"not reached: {leave} {node} instead")
     return NotProposed(
-        NO_TURN, "its turn did not come: others go first, or moving it improves nothing"
+        NO_TURN, "not reached: other pods are evicted first, or evicting it would not help"
     )
 
 
@@ -181,9 +183,9 @@ def _turn_did_not_come(watched: WatchedPlan, turn: PluginTurn, pod: Pod) -> NotP
 
 def no_such_pod(snapshot: Snapshot, namespace: str, name: str) -> InputError:
     """An error that suggests pods of the same name elsewhere, or one with a similar name."""
-    population = snapshot.population
+    population = snapshot.pod_index
     namespaces = sorted(population.namespaces)
-    same_name = [f"{other}/{name}" for other in namespaces if population.named(other, name)]
+    same_name = [f"{other}/{name}" for other in namespaces if population.get(other, name)]
     if same_name:
         return _no_such("pod", f"{namespace}/{name}", same_name)
     known = namespace in population.namespaces
@@ -204,12 +206,12 @@ def no_such_pod(snapshot: Snapshot, namespace: str, name: str) -> InputError:
 
 def no_such_node(snapshot: Snapshot, name: str) -> InputError:
     """An error that suggests the node with the most similar name."""
-    similar = nearest(name, snapshot.fleet.position)
+    similar = nearest(name, snapshot.node_index.position)
     return _no_such("node", name, [similar] if similar else [])
 
 
 def _no_such(kind: str, name: str, suggestions: list[str]) -> InputError:
     if not suggestions:
         return InputError(f"there is no {kind} `{name}`; list them with `kubectl get {kind}s`")
-    listed = " or ".join(f"`{it}`" for it in suggestions[:MOST_SUGGESTIONS])
-    return InputError(f"there is no {kind} `{name}`; did you mean {listed}?")
+    choices = " or ".join(f"`{name}`" for name in suggestions[:MOST_SUGGESTIONS])
+    return InputError(f"there is no {kind} `{name}`; did you mean {choices}?")

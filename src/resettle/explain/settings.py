@@ -16,13 +16,13 @@ from msgspec import structs
 from resettle.explain.limit_settings import budget_options, limit_options
 from resettle.explain.what_if import ChangeOption, PlanInputs
 from resettle.framework.plan import Proposal
-from resettle.framework.plugin import Knob, Reach
+from resettle.framework.plugin import ChangeScope, Setting
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import Refusal
 from resettle.model.changes import Change, Changes
 from resettle.model.objects import Node
 from resettle.model.pod import Pod
-from resettle.model.resources import NANO, counted, written
+from resettle.model.resources import NANO, format_amount, in_resource_unit
 from resettle.placement.diagnosis import NodeRejection, Shortage
 from resettle.policy.args import Args
 
@@ -34,7 +34,7 @@ _MILLI = NANO // 1000
 
 
 def options_for(inputs: PlanInputs, pod: Pod, proposals: Iterable[Proposal]) -> list[ChangeOption]:
-    """Options that can lift one of the refusals, the one of least reach first."""
+    """Options that can lift one of the refusals, the one of smallest scope first."""
     proposals = list(proposals)
     refusals = [refusal for proposal in proposals for refusal in proposal.refusals]
     codes = {refusal.code for refusal in refusals}
@@ -44,7 +44,7 @@ def options_for(inputs: PlanInputs, pod: Pod, proposals: Iterable[Proposal]) -> 
         for option in all_options(inputs, pod, profiles, refusals)
         if option.values and option.lifts & codes
     }
-    return sorted(options.values(), key=lambda option: option.reach)
+    return sorted(options.values(), key=lambda option: option.scope)
 
 
 def all_options(
@@ -69,26 +69,26 @@ def filter_options(inputs: PlanInputs, profile: Profile, pod: Pod) -> Iterator[C
     view = descheduler.view(inputs.snapshot)
     several = len(descheduler.profiles) > 1
     filters = (*profile.filters, *profile.pre_eviction_filters)
-    for instance in {it.name: it for it in filters}.values():
-        for knob in instance.plugin.knobs(instance.args, view, pod):
-            yield _filter_option(knob, profile.name, instance.name, several=several)
+    for instance in {instance.name: instance for instance in filters}.values():
+        for setting in instance.plugin.settings(instance.args, view, pod):
+            yield _filter_option(setting, profile.name, instance.name, several=several)
 
 
-def _filter_option(knob: Knob, profile: str, plugin: str, *, several: bool) -> ChangeOption:
+def _filter_option(setting: Setting, profile: str, plugin: str, *, several: bool) -> ChangeOption:
     def says(value: Any) -> str:
-        return f"{knob.says(value)}{f' in profile {profile}' if several else ''}"
+        return f"{setting.describe(value)}{f' in profile {profile}' if several else ''}"
 
     return ChangeOption(
-        name=knob.setting,
+        name=setting.key,
         where=f"profile {profile}",
-        was=knob.was,
-        values=knob.ladder,
+        current=setting.current,
+        values=setting.values,
         apply=lambda inputs, value: _with_args(
-            inputs, profile, plugin, lambda args: knob.turned(args, value)
+            inputs, profile, plugin, lambda args: setting.apply(args, value)
         ),
-        says=says,
-        lifts=knob.lifts,
-        reach=knob.reach,
+        describe=says,
+        lifts=setting.lifts,
+        scope=setting.scope,
     )
 
 
@@ -101,22 +101,24 @@ def _with_args(
     def change_all(instances: tuple[Instance, ...]) -> tuple[Instance, ...]:
         # Several extension points share one set of arguments, and keep sharing it.
         return tuple(
-            structs.replace(it, args=known.setdefault(id(it.args), change(it.args)))
-            if it.name == plugin
-            else it
-            for it in instances
+            structs.replace(
+                instance, args=known.setdefault(id(instance.args), change(instance.args))
+            )
+            if instance.name == plugin
+            else instance
+            for instance in instances
         )
 
     descheduler = inputs.descheduler
     profiles = tuple(
         structs.replace(
-            it,
-            filters=change_all(it.filters),
-            pre_eviction_filters=change_all(it.pre_eviction_filters),
+            current,
+            filters=change_all(current.filters),
+            pre_eviction_filters=change_all(current.pre_eviction_filters),
         )
-        if it.name == profile
-        else it
-        for it in descheduler.profiles
+        if current.name == profile
+        else current
+        for current in descheduler.profiles
     )
     return inputs._replace(descheduler=structs.replace(descheduler, profiles=profiles))
 
@@ -128,54 +130,54 @@ def node_options(inputs: PlanInputs, refusal: Refusal) -> Iterator[ChangeOption]
     """Cordoned nodes uncordoned, and the node that lacks the least of one resource made larger."""
     grounds: list[NodeRejection] = refusal.facts.get("ruled_out", [])
     shortages: list[Shortage] = refusal.facts.get("short", [])
-    fleet = inputs.snapshot.fleet
+    fleet = inputs.snapshot.node_index
     for ground in grounds:
         if ground.code == "cordoned":
             for node in islice(fleet.members(ground.nodes), MOST_CORDONED):
-                yield _uncordoned(node)
+                yield _uncordon_option(node)
     for short in shortages:
         if node_short := fleet.get(short.node):
-            yield _larger(node_short, short)
+            yield _enlarge_option(node_short, short)
 
 
-def _uncordoned(node: Node) -> ChangeOption:
+def _uncordon_option(node: Node) -> ChangeOption:
     return ChangeOption(
         name="unschedulable",
         where=f"node {node.name}",
-        was=True,
+        current=True,
         values=(False,),
         apply=partial(_uncordon, node.name),
-        says=lambda _: f"{node.name} were not cordoned",
+        describe=lambda _: f"{node.name} were not cordoned",
         lifts=NODE_CODES,
-        reach=Reach.NODE,
+        scope=ChangeScope.NODE,
     )
 
 
 def _uncordon(name: str, inputs: PlanInputs, _: Any) -> PlanInputs:
     """The node schedulable, without the taint that Kubernetes gives to a cordoned node."""
-    node = inputs.snapshot.fleet.get(name)
+    node = inputs.snapshot.node_index.get(name)
     if node is None:
         return inputs
     taints = tuple(taint for taint in node.taints if taint.key != CORDON)
     return _with_node(inputs, structs.replace(node, unschedulable=False, taints=taints))
 
 
-def _larger(node: Node, short: Shortage) -> ChangeOption:
-    offer = counted(short.resource, node.allocatable.get(short.resource, 0))
+def _enlarge_option(node: Node, short: Shortage) -> ChangeOption:
+    offer = in_resource_unit(short.resource, node.allocatable.get(short.resource, 0))
     return ChangeOption(
         name=f"allocatable.{short.resource}",
         where=f"node {node.name}",
-        was=offer,
+        current=offer,
         values=tuple(offer + more for more in (short.amount - 1, short.amount) if more),
         apply=partial(_enlarge, node.name, short.resource),
-        says=lambda amount: _more(node.name, short.resource, amount - offer),
+        describe=lambda amount: _more(node.name, short.resource, amount - offer),
         lifts=NODE_CODES,
-        reach=Reach.NODE,
+        scope=ChangeScope.NODE,
     )
 
 
 def _enlarge(name: str, resource: str, inputs: PlanInputs, amount: int) -> PlanInputs:
-    node = inputs.snapshot.fleet.get(name)
+    node = inputs.snapshot.node_index.get(name)
     if node is None:
         return inputs
     unit = _MILLI if resource == "cpu" else NANO
@@ -186,7 +188,7 @@ def _enlarge(name: str, resource: str, inputs: PlanInputs, amount: int) -> PlanI
 def _more(name: str, resource: str, amount: int) -> str:
     if resource == "pods":
         return f"{name} took {'one more pod' if amount == 1 else f'{amount} more pods'}"
-    return f"{name} had {written(resource, amount)} more {resource}"
+    return f"{name} had {format_amount(resource, amount)} more {resource}"
 
 
 def _with_node(inputs: PlanInputs, node: Node) -> PlanInputs:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.plan import Plan, Proposal
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
-from resettle.framework.plugin import Reach
+from resettle.framework.plugin import ChangeScope
 from resettle.framework.profile import Profile
 from resettle.framework.verdict import Refusal
 from resettle.framework.view import View
@@ -53,16 +53,16 @@ class ChangeOption(Struct, frozen=True, kw_only=True):
     """A key of the policy, or a property of an object in the cluster."""
     where: str = ""
     """The profile that holds it, or the object it belongs to."""
-    was: Any = None
+    current: Any = None
     values: Sequence[Any]
     """The values to try, the least change first."""
     apply: Callable[[PlanInputs, Any], PlanInputs]
     """Returns the inputs with the value in place."""
-    says: Callable[[Any], str]
+    describe: Callable[[Any], str]
     """Completes the sentence "would move if …"."""
     lifts: frozenset[str]
     """Codes of the refusals it can lift."""
-    reach: Reach = Reach.FIGURE
+    scope: ChangeScope = ChangeScope.FIGURE
     guess: Callable[[Plan, Pod], Any] | None = None
     """A value that should be near the least, given a plan in which the pod moves."""
 
@@ -82,7 +82,7 @@ class WhatIf:
     def __init__(self, inputs: PlanInputs, pod: Pod) -> None:
         self.inputs = inputs
         self.pod = pod
-        small = len(inputs.snapshot.population) < LARGE_CLUSTER
+        small = len(inputs.snapshot.pod_index) < LARGE_CLUSTER
         self._steps = STEPS_IN_SMALL_CLUSTERS if small else STEPS_IN_LARGE_CLUSTERS
 
     def watched_plan(self, inputs: PlanInputs) -> Plan:
@@ -106,8 +106,12 @@ class WhatIf:
         """
         if self.moves_in(plan):
             return []
-        proposals = (it for it in plan.proposals if it.subject == self.pod.key)
-        return [it for it in proposals if it.refusals] or _expected(plan, inputs, self.pod)
+        refused = [
+            proposal
+            for proposal in plan.proposals
+            if proposal.subject == self.pod.key and proposal.refusals
+        ]
+        return refused or _expected_refusals(plan, inputs, self.pod)
 
     def least_step(
         self,
@@ -148,17 +152,17 @@ class WhatIf:
         return (step, step - 1)
 
 
-def _expected(plan: Plan, inputs: PlanInputs, pod: Pod) -> list[Proposal]:
+def _expected_refusals(plan: Plan, inputs: PlanInputs, pod: Pod) -> list[Proposal]:
     """What a proposal of the pod would have met: its filters, and limits that are used up."""
     limits = [
         Refusal(
-            f"limit-{it.limit}",
+            f"limit-{spent.limit}",
             "is reached",
             "limits",
-            subject=f"the limit of {it.most} for {it.where}",
+            subject=f"the limit of {spent.most} for {spent.where}",
         )
-        for it in plan.spent
-        if it.used >= it.most
+        for spent in plan.spent
+        if spent.used >= spent.most
     ]
     descheduler = inputs.descheduler
     view = descheduler.view(inputs.snapshot)
@@ -180,7 +184,7 @@ def filter_refusals(profile: Profile, view: View, pod: Pod) -> Iterator[Refusal]
     """All refusals of the pod by the filters of a profile, whichever plugin would propose it."""
     for instance in (*profile.filters, *profile.pre_eviction_filters):
         try:
-            first = instance.guarding(view)(pod)
+            first = instance.pod_check(view)(pod)
         except Exception:
             continue  # in a plan such a filter refuses the pod, and the plan says so
         if first is not None:

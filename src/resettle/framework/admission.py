@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from resettle.framework.plan_state import PlanState
-from resettle.framework.profile import Chains, Profile, first_refusal
-from resettle.framework.verdict import ADMITTED, MOVING, Refusal, Verdict, refused
+from resettle.framework.profile import Profile, ProfileFilters, first_refusal
+from resettle.framework.verdict import ADMITTED, MOVING, Refusal, Verdict, verdict_of
 from resettle.framework.view import View
 from resettle.model.node_index import NodeSet
 from resettle.model.pod import Pod
@@ -65,7 +65,7 @@ class Admission:
         self._semantics = view.semantics
         self._weak_fit = view.semantics.weak_fit
         self._has_earlier_rounds = state.has_earlier_rounds
-        chains = view.prepared(profile, Chains)
+        chains = view.prepare_once(profile, ProfileFilters)
         self.filters, self.all_filters = chains.filters, chains.all
         self.admitted_here: set[Pod] = set()
         """Pods that this plugin proposed and that leave; the draft adds them."""
@@ -90,15 +90,15 @@ class Admission:
         if self._has_earlier_rounds:
             refusal = refusal or state.refusal_before(pod)
         refusal = refusal or state.limits.refusal(pod) or state.budgets.refusal(pod)
-        return refused(refusal) if refusal else ADMITTED
+        return verdict_of(refusal) if refusal else ADMITTED
 
     def _verdict_again(self, pod: Pod) -> Verdict:
         """Count a planned pod again: upstream evicts it twice; here that only uses limits up."""
         # Upstream asks the filters before the plugin's first eviction, so they do not see that one.
         if pod not in self.admitted_here and self.all_filters.refusal(self._state.as_planned(pod)):
-            return refused(ALREADY_PLANNED)
+            return verdict_of(ALREADY_PLANNED)
         if refusal := self._state.limits.refusal(pod):
-            return refused(refusal)
+            return verdict_of(refusal)
         self._state.limits.count(pod)
         return MOVING
 
@@ -111,10 +111,10 @@ class Admission:
     def _placement_refusal(self, pod: Pod, onto: NodeSet | None, packing: bool) -> Refusal | None:
         """Why no node will do for the pod."""
         projection = self._view.projection
-        takers = projection.takers(pod)
+        takers = projection.feasible_nodes(pod)
         if not takers:
             return NO_NODE
-        places = takers & projection.sparing(pod)
+        places = takers & projection.harmless_nodes(pod)
         if not places:
             return WOULD_BREAK
         if onto is None or self._semantics.moves_without_gain:
@@ -123,10 +123,10 @@ class Admission:
             return NO_BETTER_NODE
         if packing:
             return None
-        likely = projection.drawn_to(pod, takers)
-        if likely == projection.residents.home(pod):
+        likely = projection.likely_node(pod, takers)
+        if likely == projection.pod_locations.current_node(pod):
             return WOULD_RETURN
-        better = places & onto & self._view.fleet.only(likely)
+        better = places & onto & self._view.node_index.only(likely)
         return None if better else WOULD_STRAY
 
     def likely_node(self, pod: Pod, onto: NodeSet | None) -> str:
@@ -134,16 +134,16 @@ class Admission:
         if not self._needs_a_node(pod):
             return ""
         projection = self._view.projection
-        places = projection.places(pod)
+        places = projection.safe_nodes(pod)
         better = places if onto is None else places & onto
-        return projection.likeliest(pod, better or places)
+        return projection.highest_scored_node(pod, better or places)
 
     # -- every refusal, for a pod that is asked about ---------------------------------------------
 
     def all_refusals(
         self, pod: Pod, first: Refusal | None, onto: NodeSet | None
     ) -> tuple[Refusal, ...]:
-        """All that stands against the pod now, beginning with what it was refused for."""
+        """All refusals that apply to the pod now, beginning with the one it got."""
         if first is None or first.code == ALREADY_PLANNED.code:
             return (first,) if first else ()
         state = self._state
@@ -156,7 +156,7 @@ class Admission:
             placement = self._placement_refusal(pod, onto, packing=first.code not in _BY_FORECAST)
         if placement and NO_NODE.code not in by_code:
             better = onto if placement.code == NO_BETTER_NODE.code else None
-            nodes = self._view.fleet.everyone if better is None else better
+            nodes = self._view.node_index.all_nodes if better is None else better
             by_code[placement.code] = add_diagnosis(placement, pod, self._view, nodes)
         by_code |= {refusal.code: refusal for refusal in state.limits.refusals(pod)}
         if budget_refusal := state.budgets.refusal(pod):
@@ -164,15 +164,15 @@ class Admission:
         return (by_code.pop(first.code, first), *by_code.values())
 
     def _filter_refusals(self, pod: Pod) -> Iterator[Refusal]:
-        """What each filter has against the pod: all of it where the filter lists that."""
+        """The refusals of each filter: all of them where the filter lists more than the first."""
         profile = self._profile
         chain = (*profile.filters, *profile.pre_eviction_filters)
-        for instance, asked in zip(chain, self.all_filters.asked, strict=True):
+        for instance, check in zip(chain, self.all_filters.checks, strict=True):
             try:
                 listed = list(instance.all_refusals(self._view, pod))
             except Exception:
                 listed = []  # the filter's own answer, or its failure, has to do
-            first = first_refusal([asked], pod)
+            first = first_refusal([check], pod)
             if first is not None and not any(refusal.code == first.code for refusal in listed):
                 listed.insert(0, first)
             for refusal in listed:
@@ -194,7 +194,7 @@ _SENTENCE = ("no node of {count}", "takes it: {grounds}")
 def add_diagnosis(refusal: Refusal, pod: Pod, view: View, among: NodeSet) -> Refusal:
     """The refusal with what rules out each node of the set, the pod's own node left out."""
     checks: NodeChecks = view.upstream_fit if view.semantics.weak_fit else view.projection
-    diagnosis = diagnose(pod, view.fleet, checks, among)
+    diagnosis = diagnose(pod, view.node_index, checks, among)
     if not diagnosis.rejections:
         return refusal
     subject, says = _SENTENCES.get(refusal.code, _SENTENCE)
@@ -206,7 +206,9 @@ def _facts(diagnosis: Diagnosis) -> dict[str, object]:
     rejections = diagnosis.rejections
     return {
         "count": diagnosis.asked.bit_count(),
-        "grounds": ", ".join(f"{it.nodes.bit_count()} {it.says}" for it in rejections),
+        "grounds": ", ".join(
+            f"{rejection.nodes.bit_count()} {rejection.says}" for rejection in rejections
+        ),
         "ruled_out": rejections,
         "short": diagnosis.shortages[:1],
     }

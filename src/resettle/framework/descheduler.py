@@ -1,7 +1,7 @@
-"""A descheduler, put together from a policy or in code, that draws plans.
+"""A descheduler, built from a policy or in code, that draws plans.
 
-All profiles' deschedule plugins run first, then all profiles' balance plugins. A plugin that fails
-costs its own remaining proposals and nothing else: the others still run, and the plan says so.
+All profiles' deschedule plugins run first, then all profiles' balance plugins. When a plugin
+fails, only its own remaining proposals are lost: the others still run, and the plan says so.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from resettle.framework.plugin import Plugin
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.verdict import Stopped
 from resettle.framework.view import View
-from resettle.model.measurements import KUBERNETES_METRICS, Question, Readings
+from resettle.model.measurements import KUBERNETES_METRICS, MetricsQuery, Readings
 from resettle.model.selectors import EVERYTHING, Selector
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.model.snapshot import Snapshot
 from resettle.policy.args import STRATEGY_POINTS, ExtensionPoint
 from resettle.policy.document import Limits, MetricsProvider, Policy, SoftTaints
-from resettle.policy.document import Profile as ProfileDocument
+from resettle.policy.document import ProfileConfig as ProfileDocument
 
 TOO_FEW_NODES = 1
 BUDGETS = frozenset({"PodDisruptionBudget"})
 PLACING = frozenset({"PersistentVolumeClaim", "PersistentVolume", "CSINode", "Namespace"})
-"""What a fit as the scheduler sees it is judged by, besides nodes and pods."""
+"""Kinds that kube-scheduler's filters read, besides nodes and pods."""
 
 
 class Descheduler(Struct, frozen=True, kw_only=True):
@@ -42,11 +42,11 @@ class Descheduler(Struct, frozen=True, kw_only=True):
     node_selector: Selector = EVERYTHING
     semantics: Semantics = PARITY
     providers: tuple[MetricsProvider, ...] = ()
-    """Who measures how busy nodes are, where it is not what pods request."""
+    """Sources of measured utilization, where it is not what pods request."""
     soft_taints: SoftTaints = SoftTaints()
-    """How nodes are marked that are too full, by whoever sees to that."""
-    tells_held_back: bool = False
-    """Whether plans keep each pod that a limit or a budget held back, to be told of."""
+    """How the soft tainter marks nodes that are too full."""
+    keeps_held_back: bool = False
+    """Whether plans keep each pod that a limit or a budget held back, for events."""
 
     @property
     def reads(self) -> frozenset[str]:
@@ -56,12 +56,12 @@ class Descheduler(Struct, frozen=True, kw_only=True):
             for profile in self.profiles
             for instance in profile.instances
         )
-        # Budgets are the draft's own business: no plan equals its run without them.
+        # The draft itself reads budgets: without them a plan would not equal its run.
         own = BUDGETS if self.semantics.weak_fit else BUDGETS | PLACING
         return own.union(*declared)
 
     @property
-    def measures(self) -> frozenset[Question]:
+    def measures(self) -> frozenset[MetricsQuery]:
         """All that has to be measured for the enabled plugins."""
         return frozenset(
             question
@@ -72,20 +72,22 @@ class Descheduler(Struct, frozen=True, kw_only=True):
 
     def view(self, snapshot: Snapshot) -> View:
         """The cluster as this policy sees it; what no provider measures for it is not measured."""
-        if unprovided := [it for it in self.measures if not self._provides(it.source)]:
-            without = {question: _unprovided(question.source) for question in unprovided}
-            snapshot = snapshot.measured({**snapshot.usage, **without})
+        if unprovided := [
+            question for question in self.measures if not self._provides(question.source)
+        ]:
+            without = {question: _no_provider(question.source) for question in unprovided}
+            snapshot = snapshot.with_usage({**snapshot.usage, **without})
         return View(snapshot, self.semantics, self.node_selector)
 
     def _provides(self, source: str) -> bool:
-        """Whether the policy names who is to measure; `resettle/v1` finds the metrics API alone."""
-        ours = source == KUBERNETES_METRICS and not self.semantics.figures_judged_together
-        return ours or any(it.source == source for it in self.providers)
+        """Whether a provider measures this source; `resettle/v1` needs none for the metrics API."""
+        built_in = source == KUBERNETES_METRICS and not self.semantics.figures_judged_together
+        return built_in or any(provider.source == source for provider in self.providers)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What the enabled plugins would have an operator know before anything is decided."""
-        said = (
+        """Warnings of the enabled plugins, for an operator to read before a plan is drawn."""
+        of_plugins = (
             f"profile {profile.name}: {instance.name}: {caution}"
             for profile in self.profiles
             for instance in profile.instances
@@ -94,10 +96,10 @@ class Descheduler(Struct, frozen=True, kw_only=True):
         lacking = (
             f"`metricsProviders` does not name {source}, by which nodes are to be judged; "
             "nothing will be moved for that"
-            for source in sorted({it.source for it in self.measures})
+            for source in sorted({question.source for question in self.measures})
             if not self._provides(source)
         )
-        return tuple(dict.fromkeys((*said, *lacking)))
+        return tuple(dict.fromkeys((*of_plugins, *lacking)))
 
     def draw_plan(
         self,
@@ -109,8 +111,8 @@ class Descheduler(Struct, frozen=True, kw_only=True):
     ) -> Plan:
         """What a cycle would do; notes are kept for the pods and nodes being watched.
 
-        `earlier_rounds` is what became of earlier plans from the same snapshot. `phase` is entered
-        around each plugin's turn: a way to time it from outside.
+        `earlier_rounds` holds the results of earlier plans from the same snapshot. `phase` is
+        entered around each plugin's turn, so that the caller can time it.
         """
         view = self.view(snapshot)
         try:
@@ -144,14 +146,14 @@ class Descheduler(Struct, frozen=True, kw_only=True):
                         view,
                         state,
                         watched,
-                        keeps_held_back=self.tells_held_back,
+                        keeps_held_back=self.keeps_held_back,
                     )
                     with phase(Turn(profile.name, instance.name, point)):
                         runs.append(_turn(instance, view, draft))
                     notes.extend(draft.notes)
                     proposals.extend(draft.proposals)
                     held_back.extend(draft.held_back)
-                    # A turn that failed has nothing to say: what was known before stays known.
+                    # A turn that failed keeps what the plugin remembered before.
                     memory = draft.recall() if runs[-1].error else draft.memory
                     if memory is not None:
                         history[profile.name, instance.name] = memory
@@ -176,7 +178,7 @@ class Descheduler(Struct, frozen=True, kw_only=True):
             raise PolicyError("\n".join(["the cluster lacks what the policy names", *problems]))
 
 
-def assembled(policy: Policy, plugins: Mapping[str, Plugin]) -> Descheduler:
+def build_descheduler(policy: Policy, plugins: Mapping[str, Plugin]) -> Descheduler:
     """The descheduler that a policy describes."""
     return Descheduler(
         profiles=tuple(_profile(document, plugins) for document in policy.profiles),
@@ -185,18 +187,18 @@ def assembled(policy: Policy, plugins: Mapping[str, Plugin]) -> Descheduler:
         semantics=IMPROVED if policy.improved else PARITY,
         providers=_providers(policy),
         soft_taints=policy.soft_taints,
-        tells_held_back=policy.eviction_failure_event_notification,
+        keeps_held_back=policy.eviction_failure_event_notification,
     )
 
 
 def _providers(policy: Policy) -> tuple[MetricsProvider, ...]:
-    """The providers, with what the older switch stands for."""
+    """The providers, with the one that the older switch `metricsCollector` stands for."""
     if policy.metrics_collector:
         return (*policy.metrics_providers, MetricsProvider(source=KUBERNETES_METRICS))
     return policy.metrics_providers
 
 
-def _unprovided(source: str) -> Readings:
+def _no_provider(source: str) -> Readings:
     return Readings(failure=f"`metricsProviders` of the policy does not name {source}")
 
 
@@ -221,7 +223,7 @@ def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin]) -> Profil
 
 def _turn(instance: Instance, view: View, draft: Draft) -> PluginRun:
     try:
-        stopped = instance.sweep(instance.args, view, draft)
+        stopped = instance.strategy(instance.args, view, draft)
     except ResettleError as error:
         return draft.run(instance.point, None, str(error))
     except Exception as error:
@@ -231,7 +233,7 @@ def _turn(instance: Instance, view: View, draft: Draft) -> PluginRun:
 
 def _too_few(nodes: int, view: View) -> Stopped:
     there = "only one node" if nodes else "no node"
-    rest = len(view.fleet.nodes) - nodes
+    rest = len(view.node_index.nodes) - nodes
     left_out = f" ({rest} unready or not selected)" if rest else ""
     return Stopped(
         "too-few-nodes",
@@ -254,9 +256,9 @@ def _plan(
         moves=tuple(state.moves) if state else (),
         runs=tuple(runs),
         taken_at=view.taken_at,
-        nodes=len(view.fleet.nodes),
+        nodes=len(view.node_index.nodes),
         nodes_in_scope=len(view.nodes),
-        pods=len(view.population),
+        pods=len(view.pod_index),
         skipped=skipped,
         notes=tuple(notes),
         proposals=tuple(proposals),

@@ -14,10 +14,18 @@ from typing import Any
 
 from resettle.framework.admission import Admission
 from resettle.framework.limits import BUDGET, LIMITS
-from resettle.framework.plan import HeldBack, Limited, Move, Note, PluginRun, Proposal, Survey
+from resettle.framework.plan import (
+    HeldBack,
+    Limited,
+    Move,
+    NodeUtilizationSummary,
+    Note,
+    PluginRun,
+    Proposal,
+)
 from resettle.framework.plan_state import PlanState
 from resettle.framework.profile import Instance, Profile
-from resettle.framework.verdict import Limit, Refusal, Stopped, Verdict, refused
+from resettle.framework.verdict import Limit, Refusal, Stopped, Verdict, verdict_of
 from resettle.framework.view import View
 from resettle.model.node_index import NodeSet
 from resettle.model.objects import Node
@@ -56,11 +64,11 @@ class Draft:
         self.notes: list[Note] = []
         self.proposals: list[Proposal] = []
         self.memory: Any = None
-        self._surveys: list[Survey] = []
+        self._utilization_summaries: list[NodeUtilizationSummary] = []
 
     @property
     def semantics(self) -> Semantics:
-        """How the policy wants decisions read."""
+        """How the policy makes decisions: as upstream does, or improved."""
         return self._view.semantics
 
     # -- questions ------------------------------------------------------------------------------
@@ -73,43 +81,41 @@ class Draft:
         """Whether every filter and every pre-eviction filter of the profile lets the pod leave."""
         return self._all_filters.refusal(self._state.as_planned(pod)) is None
 
-    def terminating(self, pod: Pod) -> bool:
+    def is_terminating(self, pod: Pod) -> bool:
         """Whether the pod is terminating in the cluster, or is moved by this plan."""
         return pod.terminating or self._state.is_admitted(pod)
 
-    def places(self, pod: Pod) -> NodeSet:
-        """Nodes that would take the pod, with no harm done to others, as things stand by now."""
-        return self._view.projection.places(pod)
+    def safe_nodes(self, pod: Pod) -> NodeSet:
+        """Nodes that take the pod without harm to others, once the plan so far is carried out."""
+        return self._view.projection.safe_nodes(pod)
 
     def objection(
         self, pod: Pod, onto: NodeSet | None = None, *, packing: bool = False
     ) -> Refusal | None:
-        """What `propose` would refuse the pod for, if it would."""
+        """The refusal that `propose` would answer with, if any."""
         if self._state.is_admitted(pod):
             return None
         return self._admission.verdict(pod, onto, packing).refusal
 
-    def walked(self, pods: Iterable[Pod]) -> list[Pod]:
-        """Pods in the order a strategy looks at them: the profile's pre-sort, else as they come."""
-        return self._sorted(pods, self._profile.presort, None)
+    def presort(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Pods in the order a strategy looks at them: by the profile's pre-sort, else unchanged."""
+        return self._sort_by(pods, self._profile.presort, None)
 
-    def ordered(
-        self, pods: Iterable[Pod], default: Callable[[Pod], Any] | None = None
-    ) -> list[Pod]:
-        """Pods in the order a strategy proposes them: the profile's sort, else its own."""
-        return self._sorted(pods, self._profile.sort, default)
+    def sort(self, pods: Iterable[Pod], default: Callable[[Pod], Any] | None = None) -> list[Pod]:
+        """Pods in the order a strategy proposes them: by the profile's sort, else by `default`."""
+        return self._sort_by(pods, self._profile.sort, default)
 
     # -- proposals ------------------------------------------------------------------------------
 
     def propose(
         self, pod: Pod, *, because: str, onto: NodeSet | None = None, packing: bool = False
     ) -> Verdict:
-        """Ask for the pod to move; the answer says whether it does, and if not, why not.
+        """Propose to move the pod; the verdict says whether it moves, and if not, why not.
 
         `onto` are the nodes that would be better for it by the plugin's own measure, where the
         plugin has one: without such a node that takes the pod, or if the scheduler would rather
-        put it back, there is no point in the move. `packing` says that the plugin counts on a
-        scheduler that fills nodes up, of which the forecast knows nothing.
+        put it back, the move is refused. `packing` says that the plugin expects a scheduler that
+        fills nodes up, which the forecast does not model.
         """
         return self._record(pod, self._admission.verdict(pod, onto, packing), because, onto)
 
@@ -117,7 +123,7 @@ class Draft:
         self, pod: Pod, objection: Refusal, *, because: str, onto: NodeSet | None = None
     ) -> None:
         """Record a refusal that `objection` returned, as if the pod had been proposed."""
-        self._record(pod, refused(objection), because, onto)
+        self._record(pod, verdict_of(objection), because, onto)
 
     def _record(self, pod: Pod, verdict: Verdict, because: str, onto: NodeSet | None) -> Verdict:
         self._verdicts[verdict.kind] += 1
@@ -127,7 +133,7 @@ class Draft:
             self._state.admit(Move(pod, self._plugin, self._profile.name, because, lands_on))
         elif (
             self._state.has_earlier_rounds
-            and verdict.gone
+            and verdict.is_leaving
             and self._state.take_up_earlier_move(pod)
         ):
             self._admission.admitted_here.add(pod)
@@ -152,7 +158,7 @@ class Draft:
         return bool(self._watched)
 
     def note(self, subject: Pod | Node, code: str, says: str) -> None:
-        """Remembers a word about a pod or node if somebody asked about it, else does nothing."""
+        """Keep a note about a pod or node if it is being watched."""
         if not self._watched:
             return
         name = subject.key if isinstance(subject, Pod) else subject.name
@@ -167,20 +173,20 @@ class Draft:
                 )
             )
 
-    def survey(self, found: Survey) -> None:
-        """Tells those who watch how full the plugin finds its nodes; nothing is decided by it."""
-        self._surveys.append(found)
+    def record_utilization(self, summary: NodeUtilizationSummary) -> None:
+        """Record how full the plugin finds its nodes, for metrics; nothing is decided by it."""
+        self._utilization_summaries.append(summary)
 
     def recall(self) -> Any:
         """What this plugin remembered in the cycle before, or None."""
         return self._view.history.get((self._profile.name, self._plugin))
 
     def remember(self, value: Any) -> None:
-        """Keeps a value for this plugin's next cycle; plain, as JSON has it, or no record can."""
+        """Keep a value for this plugin's next cycle; of JSON types, so that it can be recorded."""
         self.memory = value
 
     def run(self, point: ExtensionPoint, stopped: Stopped | None, error: str = "") -> PluginRun:
-        """The account of this plugin's turn."""
+        """The summary of this plugin's turn."""
         return PluginRun(
             profile=self._profile.name,
             plugin=self._plugin,
@@ -190,10 +196,10 @@ class Draft:
             already_moving=self._verdicts["moving"],
             refused=dict(sorted(self._refusals.items())),
             for_instance=self._says,
-            limited=tuple(Limited(*met, count) for met, count in sorted(self._limited.items())),
+            limited=tuple(Limited(*limit, count) for limit, count in sorted(self._limited.items())),
             stopped=stopped,
             error=error,
-            surveys=tuple(self._surveys),
+            utilization_summaries=tuple(self._utilization_summaries),
         )
 
     # -- within ---------------------------------------------------------------------------------
@@ -201,7 +207,7 @@ class Draft:
     def _record_proposal(
         self, pod: Pod, because: str, verdict: Verdict, onto: NodeSet | None
     ) -> None:
-        """Record what became of the proposal if the pod is watched."""
+        """Keep the proposal and its verdict if the pod is being watched."""
         if pod.key in self._watched:
             self.proposals.append(
                 Proposal(
@@ -214,7 +220,7 @@ class Draft:
                 )
             )
 
-    def _sorted(
+    def _sort_by(
         self,
         pods: Iterable[Pod],
         sorters: tuple[Instance, ...],

@@ -1,4 +1,4 @@
-"""What a plan holds so far, and what became of earlier rounds of the same cycle.
+"""What a plan holds so far, and the results of earlier rounds of the same cycle.
 
 A plan that the API server declined in part is drawn again from the same snapshot. Pods that left
 meanwhile count as moving once the plan comes to them; limits and budgets count them from the
@@ -13,7 +13,7 @@ from typing import Self
 from msgspec import Struct, structs
 
 from resettle.framework.limits import CycleLimits, DisruptionBudgets
-from resettle.framework.mover import Ending, Outcome
+from resettle.framework.mover import MoveResponse, MoveResult
 from resettle.framework.plan import Move
 from resettle.framework.verdict import Refusal
 from resettle.framework.view import View
@@ -22,7 +22,7 @@ from resettle.policy.document import Limits
 
 
 class EarlierRounds(Struct, frozen=True):
-    """What became of the moves of earlier rounds, by the uid of the pod."""
+    """The results of the moves of earlier rounds, by the uid of the pod."""
 
     moves: Mapping[str, Move] = {}
     """Moves that were carried out."""
@@ -31,25 +31,25 @@ class EarlierRounds(Struct, frozen=True):
     refusals: Mapping[str, Refusal] = {}
     """Why pods stayed that were asked to leave."""
 
-    def after(self, moves: Iterable[Move], outcomes: Iterable[Outcome]) -> Self:
+    def after(self, moves: Iterable[Move], outcomes: Iterable[MoveResponse]) -> Self:
         """These rounds and one more, in which the moves had these outcomes."""
         made, absent, refusals = dict(self.moves), set(self.absent), dict(self.refusals)
         for move, outcome in zip(moves, outcomes, strict=True):
             uid = move.pod.uid
-            if outcome.ending.counts:
+            if outcome.result.counts_as_leaving:
                 made[uid] = move
-            elif outcome.ending is Ending.GONE:
+            elif outcome.result is MoveResult.GONE:
                 absent.add(uid)
-            elif outcome.ending.declined:
+            elif outcome.result.declined:
                 refusals[uid] = _refusal_after(outcome)
         return type(self)(made, frozenset(absent), refusals)
 
 
-def _refusal_after(outcome: Outcome) -> Refusal:
-    if not outcome.says:
+def _refusal_after(outcome: MoveResponse) -> Refusal:
+    if not outcome.message:
         return Refusal("declined", "was not moved when it was asked to leave", "mover")
     return Refusal(
-        "declined", "was asked to leave and stays: {says}", "mover", {"says": outcome.says}
+        "declined", "was asked to leave and stays: {says}", "mover", {"says": outcome.message}
     )
 
 
@@ -66,7 +66,7 @@ class PlanState:
         self._earlier = earlier_rounds
         self.has_earlier_rounds = earlier_rounds is not NO_EARLIER_ROUNDS
         """Whether an earlier plan was drawn from the same snapshot."""
-        self.limits = CycleLimits(limits, len(view.population), len(view.nodes))
+        self.limits = CycleLimits(limits, len(view.pod_index), len(view.nodes))
         self.budgets = DisruptionBudgets(view.snapshot)
         self.moves: list[Move] = []
         self._leaving: set[Pod] = set()

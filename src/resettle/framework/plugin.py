@@ -1,18 +1,13 @@
-"""A setting that could be turned so that a pod goes, from the least change to the greatest.
-
-A guard that refuses a pod may name the settings behind its refusal. Nobody takes its word for it:
-every value that is offered to an operator has been tried on the whole plan.
-
-What a plugin is: a name, its arguments, and a function for each extension point it serves.
+"""What a plugin is: a name, its arguments, and a function for each extension point it serves.
 
 | extension point     | function                                   | answers                       |
 |---------------------|--------------------------------------------|-------------------------------|
 | `deschedule`        | `(args, view, draft)`                      | proposes pods to the draft    |
-| `balance`           | `(args, view, draft)`                      | the same, after all of those  |
+| `balance`           | `(args, view, draft)`                      | proposes, after all of those  |
 | `filter`            | `(args, view, pod) -> Refusal or None`     | may this pod leave at all?    |
 | `preevictionfilter` | `(args, view, pod) -> Refusal or None`     | may it leave right now?       |
 | `presort`, `sort`   | `(args, view, pod) -> key`                 | smallest first                |
-| `evict`             | `(args, hands) -> Mover`                   | how pods of a plan leave      |
+| `evict`             | `(args, requests) -> Mover`                | how pods of a plan leave      |
 
 Five more explain its decisions; all may be left out:
 
@@ -20,9 +15,9 @@ Five more explain its decisions; all may be left out:
 |--------------------|------------------------------------------------|----------------------------|
 | `why_not_proposed` | `(args, view, pod) -> NotProposed or None` | why was it not proposed?   |
 | `near_misses`      | `(args, view) -> sentences`                | what came closest to it?   |
-| `band`             | `(args, view, node) -> Band or None`       | how full does it find it?  |
+| `band`             | `(args, view, node) -> Band or None`       | how full is this node?     |
 | `refusals`         | `(args, view, pod, point) -> Refusals`     | all grounds, not the first |
-| `knobs`            | `(args, view, pod) -> Knobs`               | which settings would help? |
+| `settings`         | `(args, view, pod) -> Settings`            | which settings would help? |
 
 A plugin keeps no state: what it must know next time goes through `draft.remember`.
 """
@@ -40,40 +35,41 @@ from resettle.policy.args import Args, ExtensionPoint
 from resettle.policy.problems import Problem
 
 
-class Reach(IntEnum):
-    """How far a change reaches; among changes that help, the nearest is offered first."""
+class ChangeScope(IntEnum):
+    """How much a change affects; among changes that help, the smallest scope is offered first."""
 
     FIGURE = 1
-    """A figure of the policy: a limit, an age, a number of replicas."""
+    """A number in the policy: a limit, an age, a number of replicas."""
     BUDGET = 2
-    """What a disruption budget allows, or that it is there."""
+    """What a disruption budget allows, or whether it exists."""
     NODE = 3
     """One node of the cluster."""
     SELECTION = 4
-    """Which pods the policy means at all."""
+    """Which pods the policy selects."""
     PROTECTION = 5
     """A protection that holds for every pod."""
     CHECK = 6
     """A check that keeps evicted pods from having nowhere to go."""
 
 
-class Knob(Struct, frozen=True, kw_only=True):
-    """One setting of a plugin's arguments, and the values it could have instead.
+class Setting(Struct, frozen=True, kw_only=True):
+    """One setting of a filter's arguments, and the values it could have instead.
 
-    `turned(args, value)` gives the arguments with the value in place. `says(value)` completes the
-    sentence "would move if …".
+    `apply(args, value)` returns the arguments with the value in place. `describe(value)` completes
+    the sentence "would move if …". Every value offered to an operator is first tried on the whole
+    plan, so a setting that does not help does no harm.
     """
 
-    setting: str
-    """As the policy spells it."""
-    was: Any
-    ladder: Sequence[Any]
+    key: str
+    """The key in the policy."""
+    current: Any
+    values: Sequence[Any]
     """The values to try, the least change first."""
-    turned: Callable[[Any, Any], Any]
-    says: Callable[[Any], str]
+    apply: Callable[[Any, Any], Any]
+    describe: Callable[[Any], str]
     lifts: frozenset[str]
     """Codes of the refusals it can lift."""
-    reach: Reach = Reach.FIGURE
+    scope: ChangeScope = ChangeScope.FIGURE
 
 
 if TYPE_CHECKING:
@@ -82,63 +78,63 @@ if TYPE_CHECKING:
     from resettle.framework.verdict import Band, NotProposed, Refusal, Stopped
     from resettle.framework.view import View
     from resettle.model.kinds import Kind
-    from resettle.model.measurements import Question
+    from resettle.model.measurements import MetricsQuery
     from resettle.model.objects import Node
     from resettle.model.pod import Pod, Template
     from resettle.model.semantics import Semantics
 
 # Functions of a plugin take their own Args; a registry holds plugins of every kind.
-Sweep = Callable[[Any, "View", "Draft"], "Stopped | None"]
-Guard = Callable[[Any, "View", "Pod"], "Refusal | None"]
+StrategyFunction = Callable[[Any, "View", "Draft"], "Stopped | None"]
+Filter = Callable[[Any, "View", "Pod"], "Refusal | None"]
 SortKey = Callable[[Any, "View", "Pod"], Any]
 WhyNotProposed = Callable[[Any, "View", "Pod"], "NotProposed | None"]
 BandOf = Callable[[Any, "View", "Node"], "Band | None"]
 NearMisses = Callable[[Any, "View"], "Iterator[str]"]
 Refusals = Callable[[Any, "View", "Pod", ExtensionPoint], "Iterator[Refusal]"]
-Knobs = Callable[[Any, "View", "Pod"], "Iterator[Knob]"]
+Settings = Callable[[Any, "View", "Pod"], "Iterator[Setting]"]
 
 
-class PreparedGuard:
-    """A guard that works things out once for its arguments and a view, then answers for pods.
+class PreparedFilter:
+    """A filter that prepares once for its arguments and a view, then answers for each pod.
 
-    `make(args, view)` gives whatever `ask(made, pod)` needs. `lets_go(made, template)`, if it
-    is there, says of a template that every pod of it may go unless it is terminating, whatever the
-    plan holds by then; such pods are not asked about.
+    `prepare(args, view)` returns what `check(prepared, pod)` needs. `passes_template(prepared,
+    template)`, if given, says that every pod of a template passes unless it is terminating,
+    whatever the plan holds by then; such pods are not checked one by one.
     """
 
     def __init__(
         self,
-        make: Callable[[Any, View], Any],
-        ask: Callable[[Any, Pod], Refusal | None],
-        lets_go: Callable[[Any, Template], bool] | None = None,
+        prepare: Callable[[Any, View], Any],
+        check: Callable[[Any, Pod], Refusal | None],
+        passes_template: Callable[[Any, Template], bool] | None = None,
     ) -> None:
-        self._make = make
-        self._ask = ask
-        self._lets_go = lets_go
+        self._prepare = prepare
+        self._check = check
+        self._passes_template = passes_template
 
     def __call__(self, args: Any, view: View, pod: Pod) -> Refusal | None:
-        return self._ask(view.prepared(args, self._make), pod)
+        return self._check(view.prepare_once(args, self._prepare), pod)
 
-    def bound(self, args: Any, view: View) -> Callable[[Pod], Refusal | None]:
-        """The question about a pod alone."""
+    def pod_check(self, args: Any, view: View) -> Callable[[Pod], Refusal | None]:
+        """The filter as a function of a pod alone."""
         try:
-            return partial(self._ask, view.prepared(args, self._make))
+            return partial(self._check, view.prepare_once(args, self._prepare))
         except Exception:
-            # Asked about a pod it will fail again, and the pod is refused for that.
+            # It will fail again for each pod, and the pod is refused for that.
             return partial(self, args, view)
 
-    def letting_go(self, args: Any, view: View) -> Callable[[Template], bool] | None:
-        """The question about a template alone; None if there is no telling."""
-        if self._lets_go is None:
+    def template_check(self, args: Any, view: View) -> Callable[[Template], bool] | None:
+        """`passes_template` as a function of a template alone; None if it cannot be known."""
+        if self._passes_template is None:
             return None
         try:
-            return partial(self._lets_go, view.prepared(args, self._make))
+            return partial(self._passes_template, view.prepare_once(args, self._prepare))
         except Exception:
             return None
 
 
-class Deed(Struct, frozen=True):
-    """Something a mover must be allowed to do, everywhere in the cluster."""
+class Permission(Struct, frozen=True):
+    """Something a mover must be allowed to do, in all namespaces."""
 
     verb: str
     resource: str
@@ -146,7 +142,7 @@ class Deed(Struct, frozen=True):
     group: str = ""
 
 
-def _no_deeds(args: Any) -> tuple[Deed, ...]:
+def _no_permissions(args: Any) -> tuple[Permission, ...]:
     return ()
 
 
@@ -154,7 +150,7 @@ def _nothing(args: Any) -> frozenset[str]:
     return frozenset()
 
 
-def _no_questions(args: Any) -> frozenset[Question]:
+def _no_questions(args: Any) -> frozenset[MetricsQuery]:
     return frozenset()
 
 
@@ -170,7 +166,7 @@ def _no_misses(args: Any, view: View) -> Iterator[str]:
     return iter(())
 
 
-def _no_knobs(args: Any, view: View, pod: Pod) -> Iterator[Knob]:
+def _no_settings(args: Any, view: View, pod: Pod) -> Iterator[Setting]:
     return iter(())
 
 
@@ -179,37 +175,37 @@ class Plugin(Struct, frozen=True, kw_only=True):
 
     name: str
     args: type[Args] = Args
-    deschedule: Sweep | None = None
-    balance: Sweep | None = None
-    filter: Guard | None = None
-    preevictionfilter: Guard | None = None
+    deschedule: StrategyFunction | None = None
+    balance: StrategyFunction | None = None
+    filter: Filter | None = None
+    preevictionfilter: Filter | None = None
     presort: SortKey | None = None
     sort: SortKey | None = None
     evict: MakeMover | None = None
-    acts: Callable[[Any], tuple[Deed, ...]] = _no_deeds
-    """What its mover does to the cluster, given the arguments; roles are made from it."""
+    permissions: Callable[[Any], tuple[Permission, ...]] = _no_permissions
+    """What its mover must be allowed to do, given the arguments; roles are made from it."""
     reads: Callable[[Any], frozenset[str]] = _nothing
     """Kinds read beyond nodes and pods, `history`, `conditions` of pods, given the arguments."""
-    measures: Callable[[Any], frozenset[Question]] = _no_questions
+    measures: Callable[[Any], frozenset[MetricsQuery]] = _no_questions
     """What has to be measured for it, given the arguments; read as `view.usage`."""
     kinds: tuple[Kind, ...] = ()
     """Structs for kinds of this plugin's own; read as `view.others[name]`."""
     cautions: Callable[[Any, Semantics], Iterator[str]] = _no_cautions
-    """What an operator should be told once about these arguments, though they are no mistake."""
+    """Warnings about these arguments, printed once, though they are no mistake."""
     needs: Callable[[Any, View], Iterator[Problem]] = _no_needs
     """What the snapshot lacks for these arguments; any problem ends the cycle before it starts."""
     unfinished_only: bool = False
-    """Whether it passes over pods that have run their course, so that explanations can say so."""
+    """Whether it skips finished pods, so that explanations can say so."""
     why_not_proposed: WhyNotProposed | None = None
-    """Why its rule does not apply to a pod; None if it does, and the pod's turn did not come."""
+    """Why its rule does not apply to a pod; None if it does and the pod was not reached."""
     near_misses: NearMisses = _no_misses
-    """Up to three sentences about the pods or nodes that came closest to being its business."""
+    """Up to three sentences about the pods or nodes that came closest to being proposed."""
     band: BandOf | None = None
-    """How full the plugin finds a node, for plugins that go by that."""
+    """The band in which the plugin puts a node, for plugins that balance utilization."""
     refusals: Refusals | None = None
-    """All grounds on which the guard at this extension point refuses a pod, the first one first."""
-    knobs: Knobs = _no_knobs
-    """Settings of the guard that could be turned so that it refuses the pod no longer."""
+    """All refusals of a pod by the filter at this extension point, the first one first."""
+    settings: Settings = _no_settings
+    """Settings of the filter that could be changed so that it no longer refuses the pod."""
 
     @property
     def points(self) -> frozenset[ExtensionPoint]:

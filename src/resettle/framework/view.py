@@ -9,7 +9,7 @@
     pods_selected_by       the pods that `namespaces` and `labelSelector` of a plugin select
 
 The projection is the only part that changes while the plan grows, and only the state of the plan
-(`plan_state`) writes to it. What plugins read most of the snapshot is at hand here as well.
+(`plan_state`) writes to it. What plugins read most of the snapshot is here as well.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any, TypeVar
 from resettle.model.node_index import NodeSet
 from resettle.model.objects import Node
 from resettle.model.pod import Pod, Template
-from resettle.model.pod_index import Same
+from resettle.model.pod_index import ByIdentity
 from resettle.model.selectors import EVERYTHING, Selector
 from resettle.model.semantics import PARITY, Semantics
 from resettle.model.snapshot import Snapshot
-from resettle.placement.projection import Outlook
-from resettle.placement.upstream_fit import Fit
+from resettle.placement.projection import Projection
+from resettle.placement.upstream_fit import NodeFit
 from resettle.policy.args import SelectingArgs
 
 A = TypeVar("A")
@@ -47,8 +47,8 @@ class View:
         self.node_selector = node_selector
         # Plugins read these for every pod: an attribute costs less than a property that delegates.
         self.taken_at = snapshot.taken_at
-        self.fleet = snapshot.fleet
-        self.population = snapshot.population
+        self.node_index = snapshot.node_index
+        self.pod_index = snapshot.pod_index
         self.namespaces = snapshot.namespaces
         self.priority_classes = snapshot.priority_classes
         self.budgets = snapshot.budgets
@@ -63,21 +63,21 @@ class View:
         self.pods_on = snapshot.pods_on
         self.active_on = snapshot.active_on
         self.active_of = snapshot.active_of
-        self.requested = snapshot.requested
+        self.requests_on = snapshot.requests_on
         self.budgets_of = snapshot.budgets_of
-        self._prepared: dict[tuple[Same, object], Any] = {}
+        self._prepared: dict[tuple[ByIdentity, object], Any] = {}
 
     # -- nodes in scope -------------------------------------------------------------------------
 
     @cached_property
     def in_scope(self) -> NodeSet:
         """Ready nodes that the policy's node selector selects: those a cycle works on."""
-        return self.fleet.ready & self.fleet.selected(self.node_selector)
+        return self.node_index.ready & self.node_index.selected_by(self.node_selector)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes in scope, in order."""
-        return tuple(self.fleet.members(self.in_scope))
+        return tuple(self.node_index.members(self.in_scope))
 
     @cached_property
     def names_in_scope(self) -> frozenset[str]:
@@ -96,7 +96,7 @@ class View:
         """Pods of each owner, by the owner's uid, in any phase and place."""
         return self.snapshot.replicas
 
-    def in_turn(self, pods: Iterable[Pod]) -> Iterator[tuple[Node, list[Pod]]]:
+    def pods_by_node(self, pods: Iterable[Pod]) -> Iterator[tuple[Node, list[Pod]]]:
         """Each node in scope that has some of these pods, with them in canonical order."""
         by_node: dict[str, list[Pod]] = {}
         for pod in pods:
@@ -106,16 +106,16 @@ class View:
             on_node = by_node[name]
             if len(on_node) > 1:
                 wanted = set(on_node)
-                on_node = [pod for pod in self.population.on(name) if pod in wanted]
-            yield self.fleet.nodes[self.fleet.position[name]], on_node
+                on_node = [pod for pod in self.pod_index.on(name) if pod in wanted]
+            yield self.node_index.nodes[self.node_index.position[name]], on_node
 
     def templates_selected_by(self, args: SelectingArgs) -> SelectedTemplates:
         """The templates that the arguments' `namespaces` and `labelSelector` select."""
-        return self.prepared(args, SelectedTemplates)
+        return self.prepare_once(args, SelectedTemplates)
 
     def pods_selected_by(self, args: SelectingArgs, pods: Iterable[Pod] | None = None) -> list[Pod]:
         """Those of the pods, by default all on nodes in scope, that the arguments select."""
-        selected = self.prepared(args, SelectedTemplates)
+        selected = self.prepare_once(args, SelectedTemplates)
         if pods is None:
             pods = (pod for node in self.nodes for pod in self.pods_on(node))
         return [pod for pod in pods if pod.template in selected]
@@ -127,20 +127,20 @@ class View:
     # -- placement ------------------------------------------------------------------------------
 
     @cached_property
-    def upstream_fit(self) -> Fit:
+    def upstream_fit(self) -> NodeFit:
         """Which nodes take a pod by the rules of kubernetes-sigs/descheduler (`NodeFit`)."""
-        return Fit(self.snapshot)
+        return NodeFit(self.snapshot)
 
     @cached_property
-    def projection(self) -> Outlook:
+    def projection(self) -> Projection:
         """The cluster as it will be once the plan so far is carried out."""
-        return Outlook(self.snapshot, moves_take_no_place=self.semantics.moves_take_no_place)
+        return Projection(self.snapshot, moves_take_no_place=self.semantics.moves_take_no_place)
 
     # -- what plugins work out once -------------------------------------------------------------
 
-    def prepared(self, args: A, make: Callable[[A, View], P]) -> P:
+    def prepare_once(self, args: A, make: Callable[[A, View], P]) -> P:
         """`make(args, view)`, worked out once for these arguments and this view."""
-        key = (Same(args), make)
+        key = (ByIdentity(args), make)
         answer: P | None = self._prepared.get(key)
         if answer is None:
             answer = self._prepared[key] = make(args, self)
@@ -156,12 +156,12 @@ class View:
 
 
 class SelectedTemplates:
-    """The templates that the arguments of one plugin select; each is judged once."""
+    """The templates that the arguments of one plugin select; each is checked once."""
 
     def __init__(self, args: SelectingArgs, view: View) -> None:
         self._namespaces = args.namespaces
         selector = args.label_selector
-        self._selector = (selector.compiled() if selector else None) or EVERYTHING
+        self._selector = (selector.compile() if selector else None) or EVERYTHING
         self._known: dict[Template, bool] = {}
 
     def __contains__(self, template: Template) -> bool:

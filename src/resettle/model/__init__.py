@@ -1,4 +1,4 @@
-"""The nouns: pods, nodes, other objects, and the frozen snapshot of a cluster.
+"""Pods, nodes, other objects, and the frozen snapshot of a cluster.
 
 Nothing here decides where a pod may run (that is `placement`) or whether it should move (that is
 `framework` and `plugins`), and nothing talks to an API server (that is `kube`). Start with `pod`
@@ -18,7 +18,7 @@ from resettle.model.constraints import (
     Taint,
     Toleration,
 )
-from resettle.model.node_index import Fleet, NodeSet
+from resettle.model.node_index import NodeIndex, NodeSet
 from resettle.model.objects import Budget, Claim, Namespace, Node, PriorityClass
 from resettle.model.pod import (
     Condition,
@@ -28,7 +28,7 @@ from resettle.model.pod import (
     Spec,
     State,
     Template,
-    by_lot,
+    by_name_hash,
     by_priority,
     whole_seconds,
 )
@@ -55,10 +55,10 @@ __all__ = [
     "Claim",
     "Condition",
     "ContainerState",
-    "Fleet",
     "LabelSelector",
     "Namespace",
     "Node",
+    "NodeIndex",
     "NodeSet",
     "NodeTerm",
     "Owner",
@@ -76,7 +76,7 @@ __all__ = [
     "Taint",
     "Template",
     "Toleration",
-    "by_lot",
+    "by_name_hash",
     "by_priority",
     "parse_quantity",
     "parse_selector",

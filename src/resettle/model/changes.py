@@ -1,4 +1,4 @@
-"""What has changed in a cluster between two snapshots."""
+"""What changed in a cluster between two snapshots; objects are compared by identity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from resettle.model.pod import Pod
 
 
 class Keyed(Protocol):
-    """Something with a name of its own among its kind."""
+    """An object with a key that is unique among its kind."""
 
     @property
     def key(self) -> str:
@@ -33,7 +33,7 @@ T = TypeVar("T", bound=Keyed)
 
 
 class Change(Struct, Generic[T], frozen=True):
-    """Objects of one kind that came or changed, and the keys of those that are gone."""
+    """Objects of one kind that were added or changed, and the keys of those removed."""
 
     put: tuple[T, ...] = ()
     gone: frozenset[str] = frozenset()
@@ -41,8 +41,8 @@ class Change(Struct, Generic[T], frozen=True):
     def __bool__(self) -> bool:
         return bool(self.put or self.gone)
 
-    def applied(self, before: Mapping[str, T]) -> Mapping[str, T]:
-        """The objects by key, in order of their keys, with the change made."""
+    def apply_to(self, before: Mapping[str, T]) -> Mapping[str, T]:
+        """The objects by key, sorted by key, after the change."""
         if not self:
             return before
         after = {key: thing for key, thing in before.items() if key not in self.gone}
@@ -51,7 +51,7 @@ class Change(Struct, Generic[T], frozen=True):
 
     @classmethod
     def between(cls, before: Mapping[str, T], after: Mapping[str, T]) -> Change[T]:
-        """What makes the second of the first, both by key; only the very same objects are equal."""
+        """The change from one mapping to another; only identical objects count as unchanged."""
         if before is after:
             return NOTHING
         put = tuple(thing for key, thing in after.items() if before.get(key) is not thing)
@@ -62,7 +62,7 @@ NOTHING: Change[Any] = Change()
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """All that is different at a later time."""
+    """All changes up to a later time."""
 
     at: datetime
     pods: Change[Pod] = NOTHING
@@ -74,10 +74,10 @@ class Changes(Struct, frozen=True, kw_only=True):
     volumes: Change[Volume] = NOTHING
     attach_limits: Change[AttachLimits] = NOTHING
     others: Mapping[str, tuple[Any, ...]] = {}
-    """All objects, in order, of each of the plugins' own kinds in which something changed."""
+    """All objects, in order, of each kind of plugins in which something changed."""
     history: Mapping[tuple[str, str], Any] | None = None
-    """What plugins remember now; None for the same as before."""
+    """What plugins store now; None if unchanged."""
     moving: frozenset[str] | None = None
-    """Uids of pods that are on their way now; None for the same as before."""
+    """Uids of pods that are being moved now; None if unchanged."""
     usage: Measured | None = None
-    """What is measured now; None for the same as before."""
+    """What is measured now; None if unchanged."""

@@ -1,19 +1,17 @@
-"""Where a pod wants to be: node affinity, pod anti-affinity, topology spread.
+"""Scheduling constraints of pods: node affinity, pod affinity, topology spread, tolerations.
 
-All parts are hashable values, so that the answer to "which nodes?" is worked out once for all pods
-that ask alike.
-
-Taints on nodes, and the tolerations of pods that answer them.
+All of them are hashable values, so that the nodes that satisfy them are computed once for all pods
+with equal constraints.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from resettle.model.selectors import Requirement, Selector, as_int64, sound_key, sound_value
+from resettle.model.selectors import Requirement, Selector, as_int64, is_label_key, is_label_value
 
 OWN_NODE = "\0own node"
-"""Stands for the name of the node a pod is on, so that the pods of a DaemonSet share one spec."""
+"""A placeholder for the name of the pod's own node, so that pods of a DaemonSet share a spec."""
 
 OWN_NODE_FIELD = Requirement("metadata.name", "In", (OWN_NODE,))
 
@@ -31,73 +29,75 @@ class NodeTerm(Struct, frozen=True, cache_hash=True):
 
     @property
     def own_node_only(self) -> bool:
-        """Whether it asks for the node the pod is on and for nothing else, as a DaemonSet does."""
+        """Whether the term only names the pod's own node, as a DaemonSet does."""
         return not self.expressions and self.fields == (OWN_NODE_FIELD,)
 
     @property
     def valid(self) -> bool:
-        """Whether Kubernetes can read the term; an unreadable one matches nothing."""
-        return all(map(_sound_expression, self.expressions)) and all(map(_sound_field, self.fields))
+        """Whether Kubernetes accepts the term; an invalid one matches no node."""
+        return all(map(_is_valid_expression, self.expressions)) and all(
+            map(_is_valid_field, self.fields)
+        )
 
 
-def _sound_expression(wanted: Requirement) -> bool:
-    if not sound_key(wanted.key) or not all(map(sound_value, wanted.values)):
+def _is_valid_expression(requirement: Requirement) -> bool:
+    if not is_label_key(requirement.key) or not all(map(is_label_value, requirement.values)):
         return False
-    match wanted.operator:
+    match requirement.operator:
         case "In" | "NotIn":
-            return bool(wanted.values)
+            return bool(requirement.values)
         case "Exists" | "DoesNotExist":
-            return not wanted.values
+            return not requirement.values
         case "Gt" | "Lt":
-            return len(wanted.values) == 1 and as_int64(wanted.values[0]) is not None
+            return len(requirement.values) == 1 and as_int64(requirement.values[0]) is not None
     return False
 
 
-def _sound_field(wanted: Requirement) -> bool:
+def _is_valid_field(requirement: Requirement) -> bool:
     return (
-        wanted.key == "metadata.name"
-        and wanted.operator in ("In", "NotIn")
-        and len(wanted.values) == 1
+        requirement.key == "metadata.name"
+        and requirement.operator in ("In", "NotIn")
+        and len(requirement.values) == 1
     )
 
 
 class PreferredTerm(Struct, frozen=True):
-    """A node term that is only wished for, with its weight."""
+    """A preferred node term and its weight."""
 
     weight: int
     term: NodeTerm
 
 
 class PodTerm(Struct, frozen=True, cache_hash=True):
-    """Pods to keep away from (or near to), and the topology that counts as near."""
+    """A term of pod affinity or anti-affinity, as the pod declares it."""
 
     topology_key: str
     selector: Selector | None
-    """None when it cannot be read; `NOTHING` when absent."""
+    """None if it is invalid; `NOTHING` if it is absent."""
     namespaces: tuple[str, ...] = ()
     namespace_selector: Selector | None = None
-    """None when absent; then `namespaces` alone count, or the pod's own where there are none."""
+    """None if absent; then `namespaces` count, or the pod's own namespace if there are none."""
     same_labels: tuple[str, ...] = ()
-    """Keys whose value must be the one the stating pod has (`matchLabelKeys`)."""
+    """Keys whose value must equal that of the pod with the term (`matchLabelKeys`)."""
     other_labels: tuple[str, ...] = ()
-    """Keys whose value must be another (`mismatchLabelKeys`)."""
+    """Keys whose value must differ from that of the pod with the term (`mismatchLabelKeys`)."""
 
 
 class PreferredPodTerm(Struct, frozen=True):
-    """A pod term that is only wished for, with its weight."""
+    """A preferred pod term and its weight."""
 
     weight: int
     term: PodTerm
 
 
 class SpreadConstraint(Struct, frozen=True, cache_hash=True):
-    """How evenly pods must lie over the domains of a topology."""
+    """A topology spread constraint, as the pod declares it."""
 
     max_skew: int
     topology_key: str
     when_unsatisfiable: str
     selector: Selector | None
-    """None when it cannot be read; `NOTHING` when absent."""
+    """None if it is invalid; `NOTHING` if it is absent."""
     match_label_keys: tuple[str, ...] = ()
     node_affinity_policy: str = "Honor"
     node_taints_policy: str = "Ignore"
@@ -110,7 +110,7 @@ PREFER_NO_SCHEDULE = "PreferNoSchedule"
 
 
 class Taint(Struct, frozen=True, cache_hash=True):
-    """A mark on a node that keeps pods away unless they tolerate it."""
+    """A taint of a node."""
 
     key: str
     effect: str
@@ -118,7 +118,7 @@ class Taint(Struct, frozen=True, cache_hash=True):
 
     @property
     def hard(self) -> bool:
-        """Whether the scheduler itself would keep a pod away."""
+        """Whether the scheduler keeps pods away that do not tolerate it."""
         return self.effect in (NO_SCHEDULE, NO_EXECUTE)
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ class Taint(Struct, frozen=True, cache_hash=True):
 
 
 class Toleration(Struct, frozen=True, cache_hash=True):
-    """A pod's consent to taints of one key, value and effect; empty parts consent to any."""
+    """A toleration of a pod; an empty key or effect matches any."""
 
     key: str = ""
     operator: str = ""
@@ -136,7 +136,7 @@ class Toleration(Struct, frozen=True, cache_hash=True):
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether this taint is consented to."""
+        """Whether the toleration matches this taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -154,6 +154,6 @@ class Toleration(Struct, frozen=True, cache_hash=True):
         return False
 
 
-def tolerated(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
-    """Whether any of the tolerations consents to the taint."""
+def is_tolerated(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
+    """Whether any of the tolerations matches the taint."""
     return any(toleration.tolerates(taint) for toleration in tolerations)

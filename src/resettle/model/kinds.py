@@ -1,6 +1,6 @@
 """The kinds of objects that resettle reads, in one table; plugins may declare more.
 
-Lists, watches, dumps, records and roles all go over this table. To read another kind: a row here,
+Lists, watches, dumps, records and roles all use this table. To read another kind, add a row here
 and a field of that name in `Snapshot`, `Changes` and the pages of a record.
 """
 
@@ -30,7 +30,7 @@ class Kind(Struct, frozen=True):
     def list_path(self) -> str:
         """Where an API server lists it; raises `InputError` if the declaration does not say so."""
         if not self.path:
-            raise InputError(f"the plugin that reads {self.name} does not say where it is listed")
+            raise InputError(f"the plugin that reads {self.name} declares no path to list it")
         return self.path
 
     @property
@@ -49,23 +49,23 @@ class Kind(Struct, frozen=True):
         return "/".join(self.list_path.split("/")[2:-1])
 
     def converter(self, decoder: Decoder) -> Callable[[Any], Any] | None:
-        """What makes the model's object of a decoded struct; None to keep the struct itself."""
+        """A function from a decoded struct to the model's object; None to keep the struct."""
         return None
 
 
 class BuiltInKind(Kind, frozen=True, kw_only=True):
-    """A kind that resettle knows itself: a row of the table."""
+    """A kind that resettle itself reads: a row of the table."""
 
     field: str
     """The field of `Snapshot` and `Changes` that holds its objects."""
     decode: Callable[[Decoder, Any], Any]
-    """The method of `Decoder` that makes the model's object."""
+    """The method of `Decoder` that builds the model's object."""
     namespaced: bool = False
     kubectl_name: str = ""
-    """What people write after `kubectl get`, if not the plural."""
+    """The name to use after `kubectl get`, if not the plural."""
 
     def converter(self, decoder: Decoder) -> Callable[[Any], Any]:
-        """What makes the model's object of a decoded struct."""
+        """A function from a decoded struct to the model's object."""
         return MethodType(self.decode, decoder)
 
 
@@ -145,13 +145,13 @@ KEYED_FIELDS = tuple(kind.field for kind in _TABLE if kind.name not in ALWAYS_RE
 
 
 def kinds_by_name(declared: Iterable[Kind] = ()) -> dict[str, Kind]:
-    """The table and the kinds that plugins declare; raises `PluginError` where they disagree."""
+    """The table and the kinds that plugins declare; raises `PluginError` if they conflict."""
     kinds: dict[str, Kind] = dict(KINDS)
     for kind in declared:
         if kinds.setdefault(kind.name, kind).struct is not kind.struct:
             raise PluginError(
                 f"two structs are declared for the kind `{kind.name}`; plugins that read one "
-                "kind must share a struct, and resettle's own kinds are in the snapshot already"
+                "kind must share a struct, and the built-in kinds are in the snapshot already"
             )
         if kind.name not in KINDS:
             kinds[kind.name] = kind

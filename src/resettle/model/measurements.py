@@ -1,7 +1,7 @@
-"""What was measured of nodes and pods, just as it came: good figures, bad ones, and their age.
+"""Measured usage of nodes and pods, unfiltered: valid samples, invalid ones, and their times.
 
-Nothing here has been judged. Whether a figure can be gone by depends on the policy and on the time
-of the snapshot, so that is for `resettle.utilization` to say; a dump keeps even what is of no use.
+Whether a sample is used depends on the policy and on the time of the snapshot, so
+`resettle.utilization` decides that; a dump keeps even samples that no policy would use.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from resettle.times import parse_time
 KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
 NODE_LABEL = "instance"
 NEEDED = ("cpu", "memory")
-"""What must be known of each container of a pod for the use of the pod to be known."""
+"""Resources that every container must report for the usage of its pod to be known."""
 
 
-class Question(Struct, frozen=True, order=True):
-    """What is asked of whom about how busy nodes are."""
+class MetricsQuery(Struct, frozen=True, order=True):
+    """A query for the usage of nodes: the source and what is asked of it."""
 
     source: str = KUBERNETES_METRICS
     query: str = ""
-    """A Prometheus query that answers with a number for each node."""
+    """A Prometheus query that returns a number for each node."""
     label: str = NODE_LABEL
-    """The label of its answer that holds the name of the node."""
+    """The label of the result that has the name of the node."""
     smoothed: bool = False
-    """Whether short peaks of what the metrics API tells are evened out, poll by poll."""
+    """Whether samples of the metrics API are smoothed from poll to poll."""
 
 
-METRICS_API = Question()
-SMOOTHED = Question(smoothed=True)
+METRICS_API = MetricsQuery()
+SMOOTHED = MetricsQuery(smoothed=True)
 
 
 class Used(Struct, frozen=True):
-    """What a node or a pod uses, by the metrics API."""
+    """The usage of a node or a pod, from the metrics API."""
 
     at: datetime
     amounts: Mapping[str, int]
@@ -46,39 +46,39 @@ class Used(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
-    """One sample of the answer to a query."""
+    """One sample of a query's result."""
 
     node: str
-    """The name that its label holds; empty if it has no such label."""
+    """The value of the node label; empty if the sample has no such label."""
     number: float
-    """From 0 to 1 if all is well; whatever the server said, be it no number at all."""
+    """From 0 to 1 if it is valid; otherwise whatever the server sent, NaN included."""
     at: datetime
 
 
 class Readings(Struct, frozen=True, kw_only=True):
-    """The answer to one question."""
+    """The result of one query."""
 
     nodes: Mapping[str, Used] = {}
     pods: Mapping[str, Used] = {}
     """By `namespace/name`."""
     figures: tuple[Figure, ...] = ()
-    """In the order of the answer."""
+    """In the order of the result."""
     failure: str = ""
-    """Why there is none."""
+    """Why the query failed; empty if it did not."""
 
 
-Measured = Mapping[Question, Readings]
-"""All that was measured for a snapshot."""
+Measured = Mapping[MetricsQuery, Readings]
+"""All measurements of a snapshot, by query."""
 
 
 def used_by_node(item: NodeMetrics) -> Used | None:
-    """What a node uses; None if the metrics API does not say when."""
+    """The usage of a node; None if it has no time."""
     at = parse_time(item.timestamp)
     return None if at is None else Used(at, _amounts(item.usage or {}))
 
 
 def used_by_pod(item: PodMetrics) -> Used | None:
-    """What a pod uses, all containers together; None if that is known only in part."""
+    """The usage of a pod, summed over its containers; None if a container reports none."""
     at = parse_time(item.timestamp)
     usages = [container.usage or {} for container in item.containers or ()]
     if at is None or not usages or any(name not in usage for usage in usages for name in NEEDED):

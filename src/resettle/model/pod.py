@@ -1,12 +1,12 @@
-"""Pods: what thousands share is held once, and a pod itself is thin.
+"""Pods: what many pods share is stored once, and a pod itself is small.
 
     Pod ── template: Template ── spec: Spec
      │        namespace, labels,      requests, placement, volumes, priority:
      │        owners, annotations     all that says where it may run
-     └── state: State                 phase, reasons, restarts: what the kubelet last said
+     └── state: State                 phase, reasons, restarts: as the kubelet last reported
 
-Pods of one workload share a Template, often also a State; whatever a predicate reads stands in
-`Spec` or `Template`, so a question is asked once for all pods that look alike.
+Pods of one workload share a Template, often also a State. What a check reads is in `Spec` or
+`Template`, so it is evaluated once for all pods of a template.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from resettle.model.constraints import (
     SpreadConstraint,
     Taint,
     Toleration,
-    tolerated,
+    is_tolerated,
 )
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
@@ -37,14 +37,14 @@ MIRROR = "kubernetes.io/config.mirror"
 SOURCE = "kubernetes.io/config.source"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 ON_REQUEST = "descheduler.alpha.kubernetes.io/request-evict-only"
-"""The pod is moved by somebody else, once it has been asked to leave."""
+"""Another component moves the pod, once its eviction is requested."""
 IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
-"""Somebody else is moving the pod now."""
+"""Another component is moving the pod now."""
 ANNOTATIONS = (EVICT, PREFER_NO_EVICTION, MIRROR, SOURCE, DELETION_COST, ON_REQUEST, IN_PROGRESS)
-"""The annotations we read; any other could differ from pod to pod and would part templates."""
+"""The annotations we read; others may differ from pod to pod and would multiply templates."""
 
 CONDITIONS = "conditions"
-"""What a plugin declares to read if it asks pods for their conditions, which are not for free."""
+"""What a plugin declares to read if it uses conditions of pods, which are costly to decode."""
 
 CRITICAL_PRIORITY = 2_000_000_000
 FINISHED = ("Succeeded", "Failed")
@@ -52,7 +52,7 @@ QOS_ORDER = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
 
 
 class Owner(Struct, frozen=True, gc=False):
-    """What made the pod."""
+    """An owner reference of a pod."""
 
     kind: str
     name: str
@@ -60,7 +60,7 @@ class Owner(Struct, frozen=True, gc=False):
 
 
 class HostPort(Struct, frozen=True):
-    """A port of the node itself that a pod takes; of no address means of all."""
+    """A host port that a pod uses; an empty address means all addresses."""
 
     protocol: str
     port: int
@@ -68,26 +68,26 @@ class HostPort(Struct, frozen=True):
 
 
 class Demand(Struct, frozen=True, eq=False):
-    """What decides by labels, taints and room which nodes take a pod.
+    """The part of a spec that labels, taints and free resources of nodes are checked against.
 
-    Thousands of specs come down to a few demands, and equal demands are one object.
+    Thousands of specs have only a few demands, and equal demands are one object.
     """
 
     requests: dict[str, int]
-    """Resource name to nano units, init containers and overhead worked in."""
+    """Resource name to nano units, init containers and overhead included."""
     tolerations: tuple[Toleration, ...] = ()
     node_selector: tuple[tuple[str, str], ...] | None = None
     required_terms: tuple[NodeTerm, ...] | None = None
     pinned: bool = False
-    """Whether its affinity names nodes: then what suits it may depend on where it is."""
+    """Whether its affinity names nodes: then its feasible nodes may depend on its own node."""
 
 
 class Spec(Struct, frozen=True, eq=False):
-    """What a pod asks of a node. Equal specs are one object, so identity is equality."""
+    """What a pod requires of a node. Equal specs are one object, so identity is equality."""
 
     demand: Demand
     requested: frozenset[str]
-    """Resources that some container names, be it with zero."""
+    """Resources that some container requests, even with the amount 0."""
     images: tuple[str, ...]
     qos: str
     priority: int | None
@@ -95,20 +95,20 @@ class Spec(Struct, frozen=True, eq=False):
     has_node_affinity: bool = False
     affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()
-    preferred_away: tuple[PreferredPodTerm, ...] = ()
-    """Pods it would rather not be near."""
+    preferred_anti_affinity: tuple[PreferredPodTerm, ...] = ()
+    """Preferred pod anti-affinity."""
     spread: tuple[SpreadConstraint, ...] = ()
     local_storage: bool = False
     claim_volumes: bool = False
     ephemeral_claims: bool = False
     resource_claims: bool = False
     gated: bool = False
-    """Whether something else must happen before the scheduler looks at such a pod."""
+    """Whether the pod has scheduling gates."""
     host_ports: tuple[HostPort, ...] = ()
 
     @property
     def requests(self) -> dict[str, int]:
-        """Resource name to nano units, init containers and overhead worked in."""
+        """Resource name to nano units, init containers and overhead included."""
         return self.demand.requests
 
     @property
@@ -125,16 +125,16 @@ class Spec(Struct, frozen=True, eq=False):
 
     @property
     def pinned(self) -> bool:
-        """Whether its affinity names nodes: then what suits it may depend on where it is."""
+        """Whether its affinity names nodes: then its feasible nodes may depend on its own node."""
         return self.demand.pinned
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether some toleration consents to the taint."""
-        return tolerated(self.demand.tolerations, taint)
+        """Whether some toleration matches the taint."""
+        return is_tolerated(self.demand.tolerations, taint)
 
 
 class Template(Struct, frozen=True, eq=False):
-    """What pods of one make share. Equal templates are one object."""
+    """What the pods of one workload share. Equal templates are one object."""
 
     namespace: str
     labels: dict[str, str]
@@ -144,17 +144,17 @@ class Template(Struct, frozen=True, eq=False):
 
     @property
     def mirror(self) -> bool:
-        """A kubelet's own pod, shown by the API server but not run by it."""
+        """Whether it is a mirror pod: the API server's copy of a static pod."""
         return MIRROR in self.annotations
 
     @property
     def static(self) -> bool:
-        """A pod that came from a file or URL of the kubelet."""
+        """Whether the pod comes from a file or URL of the kubelet."""
         return self.annotations.get(SOURCE, "api") != "api"
 
     @property
     def critical(self) -> bool:
-        """Whether the priority is that of the system itself."""
+        """Whether the priority is in the range of system-critical pods."""
         return self.spec.priority is not None and self.spec.priority >= CRITICAL_PRIORITY
 
     def owned_by(self, kinds: frozenset[str] | tuple[str, ...]) -> bool:
@@ -163,18 +163,18 @@ class Template(Struct, frozen=True, eq=False):
 
 
 class ContainerState(Struct, frozen=True, gc=False, cache_hash=True):
-    """What the kubelet last said of one container."""
+    """The last reported state of one container."""
 
     restarts: int = 0
     waiting: str | None = None
     """Reason of the wait, or None when not waiting."""
     terminated: str | None = None
-    """Reason of the end, or None when not ended."""
+    """Reason of the termination, or None when not terminated."""
     exit_code: int | None = None
 
 
 class State(Struct, frozen=True, cache_hash=True):
-    """What the kubelet last said of a pod, without times; one object where it said the same."""
+    """The last reported state of a pod, without times; equal states are one object."""
 
     phase: str = ""
     reason: str = ""
@@ -183,7 +183,7 @@ class State(Struct, frozen=True, cache_hash=True):
     init_containers: tuple[ContainerState, ...] = ()
     ephemeral_containers: tuple[ContainerState, ...] = ()
     conditions: tuple[tuple[str, str, str], ...] | None = ()
-    """(type, status, reason) of each condition; since when is the pod's own matter.
+    """(type, status, reason) of each condition; the times are in `Pod.since`.
 
     None where no plugin has declared that it reads them.
     """
@@ -191,12 +191,12 @@ class State(Struct, frozen=True, cache_hash=True):
     """Whether the pod counts as healthy for its budget."""
 
     def watched_containers(self, *, init: bool) -> tuple[ContainerState, ...]:
-        """The containers a plugin looks at: regular ones, then init ones where asked."""
+        """The regular containers, then the init containers if `init` is set."""
         return self.containers + self.init_containers if init else self.containers
 
 
 class Condition(Struct, frozen=True):
-    """A condition of a pod and since when it holds."""
+    """A condition of a pod and the time of its last change."""
 
     type: str
     status: str
@@ -218,7 +218,7 @@ class Pod(Struct, frozen=True, eq=False, gc=False):
     terminating: bool = False
     claims: tuple[str, ...] = ()
     own_claims: tuple[str, ...] = ()
-    """Names of claims that were made for this pod alone and go with it."""
+    """Names of ephemeral claims: created for this pod and deleted with it."""
     since: bytes = b""
     """When each condition last changed: seconds since 1970 as int64, 0 when unknown."""
 
@@ -240,17 +240,17 @@ class Pod(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, as people and reports call it."""
+        """`namespace/name`."""
         return f"{self.template.namespace}/{self.name}"
 
     @property
     def finished(self) -> bool:
-        """Whether it has run its course; such a pod takes no room."""
+        """Whether the pod has succeeded or failed; such a pod uses no resources."""
         return self.state.phase in FINISHED
 
     @property
     def qos(self) -> str:
-        """The quality of service that the status names, else the one its resources earn."""
+        """The QoS class of the status, or the one that its resources imply."""
         return self.state.qos or self.spec.qos
 
     @property
@@ -259,8 +259,8 @@ class Pod(Struct, frozen=True, eq=False, gc=False):
         conditions = self.state.conditions
         if conditions is None:
             raise LookupError(
-                f"the conditions of pods are not there; a plugin that asks for them has "
-                f"`{CONDITIONS}` among what it declares to read"
+                f"the conditions of pods were not read; a plugin that uses them must declare "
+                f"`{CONDITIONS}` in what it reads"
             )
         times = array("q", self.since)
         for (kind, status, reason), second in zip(conditions, times, strict=True):
@@ -276,21 +276,20 @@ class Pod(Struct, frozen=True, eq=False, gc=False):
         return max(now - (self.created or now), timedelta())
 
     def seniority(self) -> datetime:
-        """Oldest first; a pod that does not tell its age comes last."""
+        """A sort key: oldest first, pods without a creation time last."""
         return self.created or datetime.max.replace(tzinfo=UTC)
 
 
-def by_lot(pod: Pod) -> bytes:
-    """The order in which pods are walked where nothing else is said.
+def by_name_hash(pod: Pod) -> bytes:
+    """The canonical order of pods, which also breaks ties.
 
-    A digest of the name draws the lots: always the same ones, yet no workload loses to its
-    neighbours in every tie because of what it is called.
+    A hash of the name is stable, and does not prefer workloads by the alphabet in every tie.
     """
     return blake2b(pod.key.encode(), digest_size=8).digest()
 
 
 def by_priority(pod: Pod) -> tuple[bool, int, int, bool]:
-    """Least important first: priority, quality of service, then those who would rather stay."""
+    """A sort key: least important first by priority, QoS class and prefer-no-eviction."""
     template = pod.template
     spec = template.spec
     priority = spec.priority

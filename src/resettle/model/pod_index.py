@@ -1,8 +1,8 @@
 """All pods of a snapshot, found by name, node, template, state or owner.
 
-Strategies ask these indexes rather than walk all pods: who restarts too often is a question to a
-few dozen states, who breaks a rule of its own one to the templates that have such a rule. The next
-population is made from the last: what did not change is shared, not copied.
+Strategies use these indexes instead of a loop over all pods: which pods restart too often is
+answered by a few dozen states, which pods violate a constraint by the templates that have one. The
+next index is made from the last: what did not change is shared, not copied.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from resettle.model.changes import Change
-from resettle.model.pod import FINISHED, Pod, State, Template, by_lot
+from resettle.model.pod import FINISHED, Pod, State, Template, by_name_hash
 from resettle.model.resources import requested_by, requests_after
 from resettle.model.selectors import Selector
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 Lists = dict[K, list[Pod]]
-_NOBODY: list[Pod] = []
+_NO_PODS: list[Pod] = []
 _FEW = 1000
-"""So many changes are always entered one by one; many more are quicker sorted in."""
+"""Up to this many changes are entered one by one; for many more a new sort is faster."""
 _SHORT = 200
-"""In a list of fewer pods one is found quicker by looking at each than by drawing lots."""
+"""In a list of fewer pods a linear search is faster than hashing names."""
 
 
-class Same:
-    """A thing as a key: itself and nothing that merely equals it."""
+class ByIdentity:
+    """An object as a dictionary key that is compared by identity."""
 
-    __slots__ = ("_thing",)
+    __slots__ = ("_object",)
 
-    def __init__(self, thing: object) -> None:
-        self._thing = thing
+    def __init__(self, obj: object) -> None:
+        self._object = obj
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other._thing is self._thing
+        return isinstance(other, ByIdentity) and other._object is self._object
 
     def __hash__(self) -> int:
-        return id(self._thing)
+        return id(self._object)
 
 
-class Population:
+class PodIndex:
     """Pods in canonical order, and the indexes over them."""
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
-        self._requested: dict[str, dict[str, int]] = {}
+        self._requests: dict[str, dict[str, int]] = {}
         self._active: dict[Template, list[Pod]] = {}
-        self._told: dict[Hashable, dict[Template, Any]] = {}
-        self._told_before: dict[Hashable, dict[Template, Any]] = {}
+        self._template_caches: dict[Hashable, dict[Template, Any]] = {}
+        self._earlier_template_caches: dict[Hashable, dict[Template, Any]] = {}
         self._by_label: dict[tuple[str, str], dict[str, list[Template]]] = {}
-        self._lots: dict[Template, bytes] = {}
+        self._first_hashes: dict[Template, bytes] = {}
         by_name: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         by_node: defaultdict[str, list[Pod]] = defaultdict(list)
         by_template: defaultdict[Template, list[Pod]] = defaultdict(list)
@@ -70,31 +70,31 @@ class Population:
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> Self:
-        """These pods, in canonical order whatever theirs was."""
-        return cls(sorted(pods, key=by_lot))
+        """An index of these pods, sorted into canonical order."""
+        return cls(sorted(pods, key=by_name_hash))
 
-    def after(self, change: Change[Pod]) -> Population:
-        """The population once some pods have come or changed and others are gone."""
+    def after(self, change: Change[Pod]) -> PodIndex:
+        """The index with some pods added or replaced and others removed."""
         if not self._by_name:
-            first = Population.of(change.put)
+            first = PodIndex.of(change.put)
             if len(first) == len(change.put):
                 return first
         if not self._by_name:
-            return Population.of({pod.key: pod for pod in change.put}.values())
+            return PodIndex.of({pod.key: pod for pod in change.put}.values())
         by_name = _NameEditor(self._by_name)
         replaced = [by_name.pop(*key.split("/", 1)) for key in sorted(change.gone)]
         arrived = list({pod.key: pod for pod in change.put}.values())
         replaced += [by_name.swap(pod) for pod in arrived]
         departed = [pod for pod in replaced if pod is not None]
         if len(arrived) + len(departed) > max(_FEW, len(self) // 2):
-            later = Population.of(pod for pods in by_name.names.values() for pod in pods.values())
+            later = PodIndex.of(pod for pods in by_name.names.values() for pod in pods.values())
         else:
-            later = self._edited(by_name.names, arrived, departed)
-        later._told_before = self._told or self._told_before
+            later = self._with_edits(by_name.names, arrived, departed)
+        later._earlier_template_caches = self._template_caches or self._earlier_template_caches
         return later
 
-    def since(self, earlier: Population) -> Change[Pod]:
-        """What makes this population of an earlier one; what both share is passed over."""
+    def since(self, earlier: PodIndex) -> Change[Pod]:
+        """The difference to an earlier index; namespaces that both share are skipped."""
         put: list[Pod] = []
         gone: set[str] = set()
         for namespace, pods in self._by_name.items():
@@ -107,29 +107,31 @@ class Population:
                 gone.update(f"{namespace}/{name}" for name in before)
         return Change(tuple(put), frozenset(gone))
 
-    def _edited(
+    def _with_edits(
         self, names: dict[str, dict[str, Pod]], arrived: list[Pod], departed: list[Pod]
-    ) -> Population:
-        later = Population()
+    ) -> PodIndex:
+        later = PodIndex()
         later._by_name = names
-        later._by_node = _edited(self._by_node, arrived, departed, lambda pod: pod.node)
-        later._by_template = _edited(self._by_template, arrived, departed, lambda pod: pod.template)
-        later._by_state = _restated(self._by_state, arrived, departed)
-        later._requested = self._requested_after(arrived, departed)
+        later._by_node = _edit_lists(self._by_node, arrived, departed, lambda pod: pod.node)
+        later._by_template = _edit_lists(
+            self._by_template, arrived, departed, lambda pod: pod.template
+        )
+        later._by_state = _edit_sets(self._by_state, arrived, departed)
+        later._requests = self._requests_after(arrived, departed)
         touched = {pod.template for pod in (*arrived, *departed)}
         later._active = {key: pods for key, pods in self._active.items() if key not in touched}
-        later._lots = {key: lot for key, lot in self._lots.items() if key not in touched}
+        later._first_hashes = {
+            key: name_hash for key, name_hash in self._first_hashes.items() if key not in touched
+        }
         return later
 
-    def _requested_after(
-        self, arrived: list[Pod], departed: list[Pod]
-    ) -> dict[str, dict[str, int]]:
+    def _requests_after(self, arrived: list[Pod], departed: list[Pod]) -> dict[str, dict[str, int]]:
         moved: dict[str, tuple[list[Pod], list[Pod]]] = {}
         for side, pods in enumerate((arrived, departed)):
             for pod in pods:
-                if pod.node in self._requested and not pod.finished:
+                if pod.node in self._requests and not pod.finished:
                     moved.setdefault(pod.node, ([], []))[side].append(pod)
-        later = dict(self._requested)
+        later = dict(self._requests)
         for node, (came, left) in moved.items():
             later[node] = requests_after(later[node], came, left)
         return later
@@ -138,30 +140,32 @@ class Population:
         return sum(map(len, self._by_name.values()))
 
     @cached_property
-    def everyone(self) -> tuple[Pod, ...]:
+    def all_pods(self) -> tuple[Pod, ...]:
         """All pods, in canonical order."""
-        return tuple(sorted((p for ns in self._by_name.values() for p in ns.values()), key=by_lot))
+        return tuple(
+            sorted((p for ns in self._by_name.values() for p in ns.values()), key=by_name_hash)
+        )
 
-    def named(self, namespace: str, name: str) -> Pod | None:
+    def get(self, namespace: str, name: str) -> Pod | None:
         """The pod of this name, if there is one."""
         pods = self._by_name.get(namespace)
         return pods.get(name) if pods else None
 
     def on(self, node: str) -> list[Pod]:
         """Pods bound to the node."""
-        return self._by_node.get(node, _NOBODY)
+        return self._by_node.get(node, _NO_PODS)
 
-    def requested(self, node: str) -> Mapping[str, int]:
-        """What the unfinished pods of the node request together, in nano units."""
-        used = self._requested.get(node)
+    def requests_on(self, node: str) -> Mapping[str, int]:
+        """Total requests of the node's unfinished pods, in nano units."""
+        used = self._requests.get(node)
         if used is None:
             active = [pod for pod in self.on(node) if pod.state.phase not in FINISHED]
-            used = self._requested[node] = requested_by(active)
+            used = self._requests[node] = requested_by(active)
         return used
 
     @property
-    def places(self) -> Iterable[str]:
-        """Names of the nodes that pods are bound to; the empty name stands for none."""
+    def node_names(self) -> Iterable[str]:
+        """Names of the nodes that pods are bound to; empty for pods without a node."""
         return self._by_node
 
     @property
@@ -170,7 +174,7 @@ class Population:
         return self._by_template
 
     def active_of(self, template: Template) -> list[Pod]:
-        """Pods of the template that are bound to some node and have not run their course."""
+        """Pods of the template that are bound to a node and not finished."""
         active = self._active.get(template)
         if active is None:
             active = self._active[template] = [
@@ -183,14 +187,14 @@ class Population:
     def templates_matching(self, namespace: str, selector: Selector) -> list[Template]:
         """Templates of the namespace that are selected, in the order of their first pods."""
         candidates = self.namespaces.get(namespace, [])
-        for wanted in selector.requirements:
-            if wanted.operator == "In" and len(wanted.values) == 1:
-                labelled = self._labelled(namespace, wanted.key)
-                candidates = labelled.get(wanted.values[0], [])
+        for requirement in selector.requirements:
+            if requirement.operator == "In" and len(requirement.values) == 1:
+                by_value = self._templates_by_label(namespace, requirement.key)
+                candidates = by_value.get(requirement.values[0], [])
                 break
         return [template for template in candidates if selector.matches(template.labels)]
 
-    def _labelled(self, namespace: str, key: str) -> dict[str, list[Template]]:
+    def _templates_by_label(self, namespace: str, key: str) -> dict[str, list[Template]]:
         values = self._by_label.get((namespace, key))
         if values is None:
             values = self._by_label[namespace, key] = {}
@@ -199,25 +203,25 @@ class Population:
                     values.setdefault(template.labels[key], []).append(template)
         return values
 
-    def told(self, template: Template, ask: Callable[[Template], T]) -> T:
-        """`ask(template)`, remembered as long as the template is; for what never changes."""
-        answers = self.answers(ask)
-        if template not in answers:
-            answers[template] = ask(template)
-        answer: T = answers[template]
+    def cached_per_template(self, template: Template, ask: Callable[[Template], T]) -> T:
+        """`ask(template)`, computed once for each template; for results that never change."""
+        cache = self.template_cache(ask)
+        if template not in cache:
+            cache[template] = ask(template)
+        answer: T = cache[template]
         return answer
 
-    def answers(self, question: Hashable) -> dict[Template, Any]:
-        """A notebook of answers about templates, which later populations go on with.
+    def template_cache(self, key: Hashable) -> dict[Template, Any]:
+        """A cache of results by template, which later indexes take over.
 
-        One that nobody asked for between two populations is thrown away.
+        A cache that was not used since the last index is dropped.
         """
-        answers = self._told.get(question)
-        if answers is None:
-            answers = self._told[question] = self._told_before.get(question, {})
-        if len(answers) > 2 * len(self._by_template) + 1000:
-            answers.clear()
-        return answers
+        cache = self._template_caches.get(key)
+        if cache is None:
+            cache = self._template_caches[key] = self._earlier_template_caches.get(key, {})
+        if len(cache) > 2 * len(self._by_template) + 1000:
+            cache.clear()
+        return cache
 
     @property
     def states(self) -> Mapping[State, set[Pod]]:
@@ -228,18 +232,18 @@ class Population:
     def namespaces(self) -> Mapping[str, list[Template]]:
         """The templates of each namespace, in the order of their first pods."""
         grouped: dict[str, list[Template]] = {}
-        for template in sorted(self._by_template, key=self._first):
+        for template in sorted(self._by_template, key=self._first_hash):
             grouped.setdefault(template.namespace, []).append(template)
         return grouped
 
-    def _first(self, template: Template) -> bytes:
-        lot = self._lots.get(template)
-        if lot is None:
-            lot = self._lots[template] = by_lot(self._by_template[template][0])
-        return lot
+    def _first_hash(self, template: Template) -> bytes:
+        name_hash = self._first_hashes.get(template)
+        if name_hash is None:
+            name_hash = self._first_hashes[template] = by_name_hash(self._by_template[template][0])
+        return name_hash
 
     def of_owner(self, uid: str) -> Iterator[Pod]:
-        """Pods of an owner, in any phase and place."""
+        """Pods of an owner, in any phase and on any node."""
         for template in self.templates_of(uid):
             yield from self._by_template[template]
 
@@ -257,7 +261,7 @@ class Population:
 
     @cached_property
     def replicas(self) -> Mapping[str, int]:
-        """Pods of each owner, by the owner's uid, in any phase and place."""
+        """Number of pods by owner uid, in any phase and on any node."""
         counts: dict[str, int] = {}
         for template, pods in self._by_template.items():
             for owner in template.owners:
@@ -265,36 +269,36 @@ class Population:
         return counts
 
 
-def _edited(
+def _edit_lists(
     lists: Lists[K], arrived: list[Pod], departed: list[Pod], key: Callable[[Pod], K]
 ) -> Lists[K]:
-    """The index with some pods taken out and others put in; lists not written to are shared."""
-    later, own = dict(lists), set()
+    """The index with some pods removed and others added; unchanged lists are shared."""
+    later, copied = dict(lists), set()
     for pods, came in ((departed, False), (arrived, True)):
         for pod in pods:
-            place = key(pod)
-            if place not in own:
-                own.add(place)
-                later[place] = list(later.get(place, ()))
-            here = later[place]
+            at_key = key(pod)
+            if at_key not in copied:
+                copied.add(at_key)
+                later[at_key] = list(later.get(at_key, ()))
+            here = later[at_key]
             if not came and len(here) < _SHORT:
                 here.remove(pod)
                 continue
-            at = bisect_left(here, by_lot(pod), key=by_lot)
+            at = bisect_left(here, by_name_hash(pod), key=by_name_hash)
             if came:
                 here.insert(at, pod)
             else:
                 del here[at]
-    for place in own:
-        if not later[place]:
-            del later[place]
+    for at_key in copied:
+        if not later[at_key]:
+            del later[at_key]
     return later
 
 
-def _restated(
+def _edit_sets(
     sets: dict[State, set[Pod]], arrived: list[Pod], departed: list[Pod]
 ) -> dict[State, set[Pod]]:
-    """The same for pods by state: few and large sets, each copied once if it changes."""
+    """Pods by state with some removed and others added: large sets, copied once if changed."""
     later = dict(sets)
     for state in {pod.state for pod in (*arrived, *departed)}:
         later[state] = set(later.get(state, ()))
@@ -306,11 +310,11 @@ def _restated(
 
 
 class _NameEditor:
-    """A copy of the index by namespace and name that shares what nobody has written to."""
+    """A copy-on-write copy of the index by namespace and name."""
 
     def __init__(self, names: dict[str, dict[str, Pod]]) -> None:
         self.names = dict(names)
-        self._own: set[str] = set()
+        self._copied: set[str] = set()
 
     def pop(self, namespace: str, name: str) -> Pod | None:
         if namespace not in self.names:
@@ -319,18 +323,18 @@ class _NameEditor:
         gone = pods.pop(name, None)
         if not pods:
             del self.names[namespace]
-            self._own.discard(namespace)
+            self._copied.discard(namespace)
         return gone
 
     def swap(self, pod: Pod) -> Pod | None:
-        """Puts the pod in, and gives back the one it replaces."""
+        """Add the pod, and return the one that it replaces."""
         pods = self._writable(pod.namespace)
         old = pods.get(pod.name)
         pods[pod.name] = pod
         return old
 
     def _writable(self, namespace: str) -> dict[str, Pod]:
-        if namespace not in self._own:
-            self._own.add(namespace)
+        if namespace not in self._copied:
+            self._copied.add(namespace)
             self.names[namespace] = dict(self.names.get(namespace, ()))
         return self.names[namespace]

@@ -1,12 +1,8 @@
-"""Kubernetes quantities as exact whole numbers.
+"""Quantities as exact whole numbers, and the requests of pods and nodes.
 
 One unit for everything: the nano (10^-9), the finest Kubernetes itself keeps, so that `100m` of
 cpu, `1536Mi` of memory and a metrics server's `1234n` add and compare without rounding. Rounding
-happens where the field's own arithmetic rounds: `milli` and `units`, both upwards.
-
-What pods on a node request together, and how that changes as they come and go.
-
-What a pod asks for in total, and the quality of service that earns it.
+happens where Kubernetes rounds: `milli` and `units`, both upwards.
 """
 
 from __future__ import annotations
@@ -54,15 +50,15 @@ def parse_quantity(text: str) -> int:
     """The quantity in nano units; finer fractions round up, as Kubernetes does."""
     if whole := _WHOLE.fullmatch(text):
         return int(whole[1]) * _NANO_OF[whole[2]]
-    found = _FORM.fullmatch(text)
-    if found is None or abs(int(found["exponent"] or 0)) > _LARGEST_EXPONENT:
+    match = _FORM.fullmatch(text)
+    if match is None or abs(int(match["exponent"] or 0)) > _LARGEST_EXPONENT:
         raise InputError(
             f"`{text}` is not a quantity", "write a number such as `250m`, `1.5` or `2Gi`"
         )
-    value = Fraction(found["number"]) * _SUFFIX.get(found["suffix"], Fraction(1))
-    value *= Fraction(10) ** int(found["exponent"] or 0)
+    value = Fraction(match["number"]) * _SUFFIX.get(match["suffix"], Fraction(1))
+    value *= Fraction(10) ** int(match["exponent"] or 0)
     nano = -((-value * NANO).__floor__())
-    if found["sign"] == "-" and nano:
+    if match["sign"] == "-" and nano:
         raise InputError(f"`{text}` is negative", "a resource is zero or more")
     return nano
 
@@ -77,12 +73,12 @@ def units(nano: int) -> int:
     return -(-nano // NANO)
 
 
-def counted(resource: str, nano: int) -> int:
-    """In the unit the field counts this resource in: milli for cpu, whole units for the rest."""
+def in_resource_unit(resource: str, nano: int) -> int:
+    """In the unit that Kubernetes counts the resource in: milli for cpu, else whole units."""
     return milli(nano) if resource == "cpu" else units(nano)
 
 
-def written(resource: str, amount: int) -> str:
+def format_amount(resource: str, amount: int) -> str:
     """An amount in the resource's own unit, as people write it: `250m`, `3`, `1536Mi`."""
     if resource == "cpu":
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
@@ -95,7 +91,7 @@ def written(resource: str, amount: int) -> str:
 
 
 def requested_by(pods: Sequence[Pod]) -> dict[str, int]:
-    """What these pods ask for together, in nano units, `pods` being their number."""
+    """Total requests of these pods in nano units; `pods` is their number."""
     used: dict[str, int] = {"pods": len(pods) * NANO}
     for pod in pods:
         for name, amount in pod.template.spec.demand.requests.items():
@@ -107,7 +103,7 @@ def requested_by(pods: Sequence[Pod]) -> dict[str, int]:
 def requests_after(
     before: Mapping[str, int], came: Sequence[Pod], left: Sequence[Pod]
 ) -> dict[str, int]:
-    """What is requested once some pods have come and others left."""
+    """Total requests after some pods have come and others have left."""
     used = dict(before)
     for pods, sign in ((came, 1), (left, -1)):
         for name, amount in requested_by(pods).items():
@@ -118,55 +114,58 @@ def requests_after(
 Amounts = Mapping[str, int]
 
 
-class ContainerAsk(Struct, frozen=True):
+class ContainerResources(Struct, frozen=True):
     """Requests and limits of one container, in nano units."""
 
     requests: Amounts
     limits: Amounts
     restartable: bool = False
-    """An init container that keeps running beside the others: a sidecar."""
+    """Whether it is a sidecar: an init container that keeps running."""
 
 
-class Size(Struct, frozen=True):
-    """What a pod comes down to."""
+class PodResources(Struct, frozen=True):
+    """Total requests and QoS class of a pod."""
 
     requests: dict[str, int]
     requested: frozenset[str]
-    """Resources that some container names, be it with zero."""
+    """Resources that some container requests, even with the amount 0."""
     qos: str
 
 
-def size_of(
-    containers: Sequence[ContainerAsk],
-    init_containers: Sequence[ContainerAsk],
+def pod_resources_of(
+    containers: Sequence[ContainerResources],
+    init_containers: Sequence[ContainerResources],
     pod_level: Amounts,
     overhead: Amounts,
-) -> Size:
-    """What containers that ask for this make of a pod."""
-    asks = (*containers, *init_containers)
-    return Size(
+) -> PodResources:
+    """Total requests and QoS class of a pod with these containers."""
+    all_containers = (*containers, *init_containers)
+    return PodResources(
         pod_requests(containers, init_containers, pod_level, overhead),
-        frozenset(name for ask in asks for name in ask.requests),
-        quality_of_service(asks),
+        frozenset(name for container in all_containers for name in container.requests),
+        quality_of_service(all_containers),
     )
 
 
 def pod_requests(
-    containers: Iterable[ContainerAsk],
-    init_containers: Iterable[ContainerAsk],
+    containers: Iterable[ContainerResources],
+    init_containers: Iterable[ContainerResources],
     pod_level: Amounts,
     overhead: Amounts,
 ) -> dict[str, int]:
-    """The room a node must have: the larger of steady running and the worst start-up moment."""
+    """What a node must have free (`PodRequests` in k8s.io/component-helpers).
+
+    The larger of the sum of running containers and the peak while init containers run.
+    """
     running = total(container.requests for container in containers)
     sidecars: dict[str, int] = {}
     startup: dict[str, int] = {}
     for container in init_containers:
-        stage = total((container.requests, sidecars))
+        at_once = total((container.requests, sidecars))
         if container.restartable:
-            sidecars = stage
+            sidecars = at_once
             running = total((running, container.requests))
-        startup = larger(startup, stage)
+        startup = larger(startup, at_once)
     needed = larger(running, startup)
     for name, amount in pod_level.items():
         if name in ("cpu", "memory") or name.startswith("hugepages-"):
@@ -183,16 +182,16 @@ def total(parts: Iterable[Amounts]) -> dict[str, int]:
     return result
 
 
-def larger(one: Amounts, other: Amounts) -> dict[str, int]:
+def larger(first: Amounts, second: Amounts) -> dict[str, int]:
     """The larger amount for each resource."""
-    result = dict(one)
-    for name, amount in other.items():
+    result = dict(first)
+    for name, amount in second.items():
         result[name] = max(result.get(name, 0), amount)
     return result
 
 
-def quality_of_service(containers: Iterable[ContainerAsk]) -> str:
-    """Guaranteed, Burstable or BestEffort, from cpu and memory of all containers."""
+def quality_of_service(containers: Iterable[ContainerResources]) -> str:
+    """The QoS class, from cpu and memory of all containers (`ComputePodQOS`)."""
     containers = tuple(containers)
     requests = _positive(total(container.requests for container in containers))
     limits = _positive(total(container.limits for container in containers))

@@ -1,8 +1,8 @@
 """Label selectors: the API object, the string form, and the one compiled form both become.
 
-A compiled `Selector` is hashable, so answers about it can be remembered. `NOTHING` is what a
-missing selector of a Kubernetes object means; a missing selector of a policy means no restriction,
-which callers express with `EVERYTHING`.
+A compiled `Selector` is hashable, so results can be cached by it. A missing selector of a
+Kubernetes object selects `NOTHING`; a missing selector of a policy restricts nothing, which callers
+write as `EVERYTHING`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-def sound_key(key: str) -> bool:
-    """Whether Kubernetes takes this as the key of a label."""
+def is_label_key(key: str) -> bool:
+    """Whether Kubernetes accepts this as the key of a label."""
     prefix, slash, name = key.rpartition("/")
     if slash and (not _PREFIX.fullmatch(prefix) or len(prefix) > 253):
         return False
     return _NAME.fullmatch(name) is not None
 
 
-def sound_value(value: str) -> bool:
-    """Whether Kubernetes takes this as the value of a label."""
+def is_label_value(value: str) -> bool:
+    """Whether Kubernetes accepts this as the value of a label."""
     return value == "" or _NAME.fullmatch(value) is not None
 
 
@@ -63,7 +63,7 @@ class Requirement(Struct, frozen=True, cache_hash=True):
         return False
 
     def compares(self, value: str) -> bool:
-        """For Gt and Lt: how a label's value stands to ours, both read as whole numbers."""
+        """For Gt and Lt: whether a label's value, as a whole number, satisfies the comparison."""
         have, limit = as_int64(value), as_int64(self.values[0])
         if have is None or limit is None:
             return False
@@ -80,13 +80,13 @@ class Selector(Struct, frozen=True, cache_hash=True):
         """Whether an object with these labels is selected."""
         if self.never:
             return False
-        for wanted in self.requirements:  # noqa: SIM110 - asked too often for a generator
-            if not wanted.matches(labels):
+        for requirement in self.requirements:  # noqa: SIM110 - a generator is too slow here
+            if not requirement.matches(labels):
                 return False
         return True
 
-    def also(self, more: tuple[Requirement, ...]) -> Selector:
-        """The selector narrowed further; nothing stays nothing."""
+    def narrow(self, more: tuple[Requirement, ...]) -> Selector:
+        """The selector with more requirements; `NOTHING` stays `NOTHING`."""
         if self.never or not more:
             return self
         return Selector((*self.requirements, *more))
@@ -100,7 +100,7 @@ class Expression(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of `matchExpressions`."""
 
     key: str
-    """The label that is asked about."""
+    """The key of the label."""
     operator: str
     """`In`, `NotIn`, `Exists` or `DoesNotExist`."""
     values: tuple[str, ...] = ()
@@ -118,13 +118,13 @@ class LabelSelector(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     def problems(self) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
         """(path, what, fix) for each part that Kubernetes rejects."""
         for key, value in self.match_labels.items():
-            if not sound_key(key):
+            if not is_label_key(key):
                 yield ("matchLabels", key), f"`{key}` is not a label key", _KEY_FIX
-            if not sound_value(value):
+            if not is_label_value(value):
                 yield ("matchLabels", key), f"`{value}` is not a label value", _VALUE_FIX
         for i, row in enumerate(self.match_expressions):
             at = ("matchExpressions", i)
-            if not sound_key(row.key):
+            if not is_label_key(row.key):
                 yield (*at, "key"), f"`{row.key}` is not a label key", _KEY_FIX
             if row.operator not in OPERATORS:
                 yield (
@@ -137,11 +137,11 @@ class LabelSelector(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
             elif row.operator in ("Exists", "DoesNotExist") and row.values:
                 yield (*at, "values"), f"`{row.operator}` takes no values", "remove `values`"
             for value in row.values:
-                if not sound_value(value):
+                if not is_label_value(value):
                     yield (*at, "values"), f"`{value}` is not a label value", _VALUE_FIX
 
-    def compiled(self) -> Selector | None:
-        """The selector to match with, or None when it is invalid."""
+    def compile(self) -> Selector | None:
+        """The selector to match with, or None if it is invalid."""
         if next(self.problems(), None) is not None:
             return None
         labels = (Requirement(k, "In", (v,)) for k, v in sorted(self.match_labels.items()))
@@ -166,19 +166,19 @@ _TERM = re.compile(
 
 
 def parse_selector(text: str) -> Selector:
-    """The selector that a string such as `pool=blue,zone in (a,b),!gpu` names."""
+    """The selector of a string such as `pool=blue,zone in (a,b),!gpu`."""
     requirements: list[Requirement] = []
     at = 0
     while at < len(text) and text.strip():
-        found = _TERM.match(text, at)
-        if found is None or (found.end() == len(text) and text.rstrip().endswith(",")):
+        term = _TERM.match(text, at)
+        if term is None or (term.end() == len(text) and text.rstrip().endswith(",")):
             raise InputError(
                 f"`{text}` is not a label selector: stuck at `{text[at:].strip() or ','}`",
                 "write terms such as `key=value`, `key!=value`, `key in (a,b)`, `key` or `!key`, "
                 "separated by commas",
             )
-        requirements.append(_requirement(found, text))
-        at = found.end()
+        requirements.append(_requirement(term, text))
+        at = term.end()
     return Selector(tuple(requirements))
 
 
@@ -198,11 +198,11 @@ def _requirement(term: re.Match[str], text: str) -> Requirement:
         )
     else:
         requirement = Requirement(term["key"], "Exists")
-    if not sound_key(requirement.key):
+    if not is_label_key(requirement.key):
         raise InputError(f"`{text}`: `{requirement.key}` is not a label key", _KEY_FIX)
     for value in requirement.values:
         if requirement.operator in ("Gt", "Lt") and as_int64(value) is None:
             raise InputError(f"`{text}`: `{value}` is not a whole number", "compare with a number")
-        if not sound_value(value):
+        if not is_label_value(value):
             raise InputError(f"`{text}`: `{value}` is not a label value", _VALUE_FIX)
     return requirement

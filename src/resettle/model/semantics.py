@@ -1,7 +1,7 @@
-"""How decisions are read: as kubernetes-sigs/descheduler makes them, or improved.
+"""How decisions are made: as kubernetes-sigs/descheduler ("upstream") makes them, or improved.
 
-Each flag names one habit of the peer. A policy of the peer is read with all of them; `resettle/v1`
-has none. What decides asks the flag where the two part, never which apiVersion a policy had.
+Each flag names one behaviour of upstream. A `descheduler/*` policy is read with all of them, a
+`resettle/v1` policy with none. Code checks the flag where the two differ, never the apiVersion.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from msgspec import Struct
 
 
 class Semantics(Struct, frozen=True, kw_only=True):
-    """The peer's habits that are kept; none by default."""
+    """The behaviours of upstream that are kept; none by default."""
 
     repeat_spends_limits: bool = False
     """A pod proposed again after its admission counts again towards the limits.
 
-    It never moves twice; in the peer the second request uses up room that other pods could have
-    had, so without the flag a policy would move pods there that the peer spares.
+    It is never moved twice; upstream spends its limits on the second request too, so without the
+    flag a policy would evict pods that upstream does not reach.
     """
     weak_fit: bool = False
-    """A node fits by labels, taints, room and the pod's own anti-affinity on that one node.
+    """A node fits by labels, taints, resources and the pod's own anti-affinity on that one node.
 
-    Without it every filter of kube-scheduler is asked that the snapshot can answer for: volumes,
-    host ports, spread, affinity both ways over whole domains.
+    Without it every filter of kube-scheduler applies that the snapshot has data for: volumes, host
+    ports, spread, affinity both ways over whole domains.
     """
     moves_take_no_place: bool = False
-    """Room is judged as if nothing had been planned yet, so many pods may count on one place."""
+    """Free resources are those before the plan, so many pods may count on one node."""
     moves_without_gain: bool = False
     """A plugin's move needs no node that is better by the plugin's own measure."""
     important_pods_spread_first: bool = False
@@ -33,36 +33,35 @@ class Semantics(Struct, frozen=True, kw_only=True):
     spread_sees_only_evictable: bool = False
     """Topology spread counts only pods that could be evicted, unlike the scheduler."""
     spread_rule_by_rule: bool = False
-    """Each spread constraint is solved for itself, `minDomains` is not read, domains of excluded
+    """Each spread constraint is balanced separately, `minDomains` is not read, domains of excluded
     nodes count, and pods that cannot move count as moved."""
     spread_moves_strangers: bool = False
-    """Topology spread moves pods that match a constraint but state none."""
+    """Topology spread moves pods that match a constraint but have none themselves."""
     one_sided_anti_affinity: bool = False
-    """Anti-affinity goes by the pod that states it, told by name alone, no namespace selectors;
-    that pod leaves, whichever of the two matters more."""
+    """Only the pod with the anti-affinity is evicted, whichever of the two is more important; pods
+    are compared by name only, and namespace selectors are not read."""
     tolerations_counted: bool = False
     """A destination needs at least as many tolerations as it has taints, the soft ones too."""
     bystanders_moved: bool = False
-    """Balancing moves pods that use nothing of what the thresholds are about."""
+    """Balancing moves pods that request nothing of the resources with thresholds."""
     figures_judged_together: bool = False
-    """Measured figures are good for all nodes or for none, and of two for one node the later
-    counts."""
+    """Samples are valid for all nodes or for none, and of two for one node the later counts."""
     control_plane_balanced: bool = False
-    """Nodes of the control plane count as nodes that load is moved from and to."""
+    """Load is moved from and to nodes of the control plane too."""
     preference_beyond_reach: bool = False
-    """A preferred node is a reason to leave even if it cannot take the pod."""
+    """A preferred node is a reason to evict even if it cannot take the pod."""
     replicas_counted_loosely: bool = False
     """`minReplicas` counts finished and terminating pods and is not reduced by the plan itself."""
-    copies_told_by_spelling: bool = False
-    """Copies whose affinity terms stand in another order differ in their wishes, an affinity that
-    cannot be read suits every node, and cordoned nodes count as places for copies."""
+    copies_compared_by_spelling: bool = False
+    """Copies with the same affinity terms in another order count as different, an invalid affinity
+    matches every node, and cordoned nodes count as nodes for copies."""
     ephemeral_claims_unseen: bool = False
-    """Generic ephemeral volumes are not seen as volume claims."""
+    """Generic ephemeral volumes do not count as volume claims."""
     any_evict_annotation: bool = False
     """The evict annotation opts in whatever its value, `"false"` included."""
     permissive_defaults: bool = False
-    """What a policy leaves unsaid is permitted: no fit check, no minimum age, no minimum of
-    replicas, no share as limit, every taint a reason to leave."""
+    """Settings that a policy leaves out restrict nothing: no fit check, no minimum age, no minimum
+    of replicas, no limit by percentage, every taint a reason to evict."""
 
 
 IMPROVED = Semantics()

@@ -1,8 +1,8 @@
 """The cluster at one instant: frozen, with the time it was taken, and indexed on demand.
 
 Everything is in canonical order (nodes by name, pods by a hash of their name), so the order in
-which objects were listed never shows in a plan. A snapshot knows no policy and no plan: what one
-policy makes of it is a `View` (`resettle.framework.view`).
+which objects were listed never changes a plan. A snapshot knows no policy and no plan: how one
+policy reads it is a `View` (`resettle.framework.view`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Self
 from resettle.model.changes import Change, Changes
 from resettle.model.kinds import KEYED_FIELDS
 from resettle.model.measurements import Measured
-from resettle.model.node_index import Fleet
+from resettle.model.node_index import NodeIndex
 from resettle.model.objects import (
     AttachLimits,
     Budget,
@@ -27,15 +27,15 @@ from resettle.model.objects import (
     Volume,
 )
 from resettle.model.pod import FINISHED, Pod, Template
-from resettle.model.pod_index import Population, Same
+from resettle.model.pod_index import ByIdentity, PodIndex
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
     """All objects of a cluster that a plan is drawn from, and what was measured of them."""
 
-    fleet: Fleet
-    population: Population
+    node_index: NodeIndex
+    pod_index: PodIndex
     taken_at: datetime
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
@@ -44,13 +44,13 @@ class Snapshot:
     volumes: Mapping[str, Volume] = field(default_factory=dict)
     attach_limits: Mapping[str, AttachLimits] = field(default_factory=dict)
     others: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Objects of kinds that plugins brought themselves, by kind."""
+    """Objects of the kinds that plugins declare, by kind."""
     history: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     """What each (profile, plugin) stored in the cycle before."""
     moving: frozenset[str] = frozenset()
-    """Uids of pods that are on their way already: earlier moves not yet seen to end."""
+    """Uids of pods that earlier moves are still moving."""
     usage: Measured = field(default_factory=dict)
-    """How busy nodes and pods are, for each question that was asked."""
+    """Measured usage, by query."""
 
     @classmethod
     def of(
@@ -67,13 +67,13 @@ class Snapshot:
     ) -> Self:
         """A snapshot of these objects in canonical order; `objects` by name of their field."""
         by_key: dict[str, Any] = {
-            name: Change(tuple(objects.pop(name, ()))).applied({}) for name in KEYED_FIELDS
+            name: Change(tuple(objects.pop(name, ()))).apply_to({}) for name in KEYED_FIELDS
         }
         if objects:
             raise TypeError(f"a snapshot has no objects called {', '.join(sorted(objects))}")
         return cls(
-            fleet=Fleet(sorted(nodes, key=lambda node: node.name)),
-            population=Population.of(pods),
+            node_index=NodeIndex(sorted(nodes, key=lambda node: node.name)),
+            pod_index=PodIndex.of(pods),
             taken_at=taken_at,
             others=others or {},
             history=history or {},
@@ -85,13 +85,13 @@ class Snapshot:
     def next(self, changes: Changes) -> Snapshot:
         """The cluster a little later; whatever did not change is shared with this snapshot."""
         by_key: dict[str, Any] = {
-            name: getattr(changes, name).applied(getattr(self, name)) for name in KEYED_FIELDS
+            name: getattr(changes, name).apply_to(getattr(self, name)) for name in KEYED_FIELDS
         }
         return replace(
             self,
             taken_at=changes.at,
-            fleet=self.fleet.after(changes.nodes) if changes.nodes else self.fleet,
-            population=self.population.after(changes.pods) if changes.pods else self.population,
+            node_index=self.node_index.after(changes.nodes) if changes.nodes else self.node_index,
+            pod_index=self.pod_index.after(changes.pods) if changes.pods else self.pod_index,
             others={**self.others, **changes.others} if changes.others else self.others,
             history=self.history if changes.history is None else changes.history,
             moving=self.moving if changes.moving is None else changes.moving,
@@ -100,15 +100,15 @@ class Snapshot:
         )
 
     def since(self, earlier: Snapshot) -> Changes:
-        """What makes this snapshot of an earlier one: `earlier.next(later.since(earlier))`."""
+        """The changes since an earlier snapshot: `earlier.next(this.since(earlier))` is this."""
         by_key: dict[str, Any] = {
             name: Change.between(getattr(earlier, name), getattr(self, name))
             for name in KEYED_FIELDS
         }
         return Changes(
             at=self.taken_at,
-            pods=self.population.since(earlier.population),
-            nodes=Change.between(earlier.fleet.by_name, self.fleet.by_name),
+            pods=self.pod_index.since(earlier.pod_index),
+            nodes=Change.between(earlier.node_index.by_name, self.node_index.by_name),
             others={
                 kind: self.others.get(kind, ())
                 for kind in (*earlier.others, *self.others)
@@ -120,7 +120,7 @@ class Snapshot:
             **by_key,
         )
 
-    def measured(self, usage: Measured) -> Snapshot:
+    def with_usage(self, usage: Measured) -> Snapshot:
         """This snapshot with these measurements in place of its own."""
         return replace(self, usage=usage)
 
@@ -129,36 +129,36 @@ class Snapshot:
     @property
     def pods(self) -> tuple[Pod, ...]:
         """All pods, in canonical order."""
-        return self.population.everyone
+        return self.pod_index.all_pods
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """The pod of this name, if there is one."""
-        return self.population.named(namespace, name)
+        return self.pod_index.get(namespace, name)
 
     def pods_on(self, node: Node) -> list[Pod]:
         """All pods bound to the node, finished ones too."""
-        return self.population.on(node.name)
+        return self.pod_index.on(node.name)
 
     def active_on(self, node: Node) -> list[Pod]:
-        """Pods bound to the node that have not run their course."""
-        pods = self.population.on(node.name)
+        """Pods bound to the node that are not finished."""
+        pods = self.pod_index.on(node.name)
         return [pod for pod in pods if pod.state.phase not in FINISHED]
 
     def active_of(self, template: Template) -> list[Pod]:
-        """Pods of the template that are bound to some node and have not run their course."""
-        return self.population.active_of(template)
+        """Pods of the template that are bound to a node and not finished."""
+        return self.pod_index.active_of(template)
 
     @cached_property
-    def strays(self) -> tuple[Pod, ...]:
+    def pods_on_unknown_nodes(self) -> tuple[Pod, ...]:
         """Pods bound to nodes that are not in the snapshot."""
-        known = self.fleet.position
-        places = sorted(name for name in self.population.places if name and name not in known)
-        return tuple(pod for name in places for pod in self.population.on(name))
+        known = self.node_index.position
+        names = sorted(name for name in self.pod_index.node_names if name and name not in known)
+        return tuple(pod for name in names for pod in self.pod_index.on(name))
 
     @property
     def replicas(self) -> Mapping[str, int]:
-        """Pods of each owner, by the owner's uid, in any phase and place."""
-        return self.population.replicas
+        """Number of pods by owner uid, in any phase and on any node."""
+        return self.pod_index.replicas
 
     @cached_property
     def _budgets_in(self) -> dict[str, list[Budget]]:
@@ -168,20 +168,20 @@ class Snapshot:
         return grouped
 
     @cached_property
-    def _covering(self) -> dict[Template, tuple[Budget, ...]]:
-        return self.population.answers(Same(self.budgets))
+    def _budgets_by_template(self) -> dict[Template, tuple[Budget, ...]]:
+        return self.pod_index.template_cache(ByIdentity(self.budgets))
 
     def budgets_of(self, pod: Pod) -> tuple[Budget, ...]:
         """The disruption budgets that cover the pod."""
-        covering = self._covering.get(pod.template)
+        covering = self._budgets_by_template.get(pod.template)
         if covering is None:
-            covering = self._covering[pod.template] = tuple(
+            covering = self._budgets_by_template[pod.template] = tuple(
                 budget
                 for budget in self._budgets_in.get(pod.namespace, ())
                 if budget.selector is not None and budget.selector.matches(pod.labels)
             )
         return covering
 
-    def requested(self, node: Node) -> Mapping[str, int]:
-        """What the unfinished pods of the node request together, in nano units."""
-        return self.population.requested(node.name)
+    def requests_on(self, node: Node) -> Mapping[str, int]:
+        """Total requests of the node's unfinished pods, in nano units."""
+        return self.pod_index.requests_on(node.name)

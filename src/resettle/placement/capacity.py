@@ -1,10 +1,8 @@
-"""Room and ports of the nodes, once the plan so far is carried out.
+"""Free resources and host ports of the nodes, once the plan so far is carried out.
 
-How much of one thing each node has left, while a plan takes some here and gives some back there.
-
-"Which nodes have at least so much?" is a bitmap, kept for every amount that was asked about. When
-what a node has left changes, only the bitmaps between the old amount and the new one lose or gain
-that node.
+Counterpart of kube-scheduler's filters NodeResourcesFit and NodePorts. "Which nodes have at least
+this much?" is a bitmap, kept for every amount that was asked for. When the free amount of a node
+changes, only the bitmaps for amounts between the old and the new one change.
 """
 
 from __future__ import annotations
@@ -12,38 +10,38 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Iterator
 
-from resettle.model.node_index import Fleet, NodeSet
+from resettle.model.node_index import NodeIndex, NodeSet
 from resettle.model.pod import Demand, HostPort, Pod
-from resettle.model.pod_index import Population
-from resettle.model.resources import counted
-from resettle.placement.pod_locations import Residents
+from resettle.model.pod_index import PodIndex
+from resettle.model.resources import in_resource_unit
+from resettle.placement.pod_locations import PodLocations
 
 
-class Stock:
-    """What is left of one resource, by the position of the node in the fleet."""
+class FreeResource:
+    """Free amounts of one resource, by the position of the node in the index."""
 
-    def __init__(self, fleet: Fleet, left: list[int]) -> None:
-        self._singles = fleet.bits
-        self.left = left
+    def __init__(self, node_index: NodeIndex, free: list[int]) -> None:
+        self._singles = node_index.bits
+        self.free = free
         self._amounts: list[int] = []
         self._enough: dict[int, NodeSet] = {}
 
     def at_least(self, amount: int) -> NodeSet:
-        """Nodes that have this much left."""
+        """Nodes with this much free."""
         enough = self._enough.get(amount)
         if enough is None:
-            bits = bytearray(len(self.left) // 8 + 1)
-            for at, left in enumerate(self.left):
-                if left >= amount:
+            bits = bytearray(len(self.free) // 8 + 1)
+            for at, free in enumerate(self.free):
+                if free >= amount:
                     bits[at >> 3] |= 1 << (at & 7)
             enough = self._enough[amount] = int.from_bytes(bits, "little")
             insort(self._amounts, amount)
         return enough
 
-    def change(self, at: int, by: int) -> None:
-        """Gives back to a node what left it, or takes from it what came."""
-        before = self.left[at]
-        after = self.left[at] = before + by
+    def add(self, at: int, by: int) -> None:
+        """Change the free amount of the node at a position."""
+        before = self.free[at]
+        after = self.free[at] = before + by
         low, high = (before, after) if before < after else (after, before)
         single = self._singles[at]
         for amount in self._amounts[bisect_right(self._amounts, low) :]:
@@ -52,18 +50,18 @@ class Stock:
             self._enough[amount] ^= single
 
 
-Asked = tuple[tuple[str, int], ...]
+Requests = tuple[tuple[str, int], ...]
 
 
-class Occupancy:
-    """What is left of each resource, by what pods request."""
+class Capacity:
+    """Free amounts of each resource, by the requests of pods."""
 
-    def __init__(self, fleet: Fleet, population: Population) -> None:
-        self._fleet = fleet
-        self._population = population
-        self._stocks: dict[str, Stock] = {}
+    def __init__(self, node_index: NodeIndex, pod_index: PodIndex) -> None:
+        self._node_index = node_index
+        self._pod_index = pod_index
+        self._resources: dict[str, FreeResource] = {}
         self._moves: list[tuple[Demand, str, str]] = []
-        self._asks: dict[Demand, Asked] = {}
+        self._requests: dict[Demand, Requests] = {}
         self._enough: dict[Demand, tuple[int, NodeSet]] = {}
 
     @property
@@ -72,132 +70,136 @@ class Occupancy:
         return len(self._moves)
 
     def enough_for(self, demand: Demand) -> NodeSet:
-        """Nodes with room for one more such pod."""
+        """Nodes with enough of every resource for one more such pod."""
         known = self._enough.get(demand)
         if known is not None and known[0] == self.version:
             return known[1]
-        nodes = self._fleet.everyone
-        for name, amount in self._asked(demand):
-            nodes &= self.stock(name).at_least(amount)
+        nodes = self._node_index.all_nodes
+        for name, amount in self._requests_of(demand):
+            nodes &= self.free_resource(name).at_least(amount)
         self._enough[demand] = (self.version, nodes)
         return nodes
 
     def by_resource(self, demand: Demand) -> Iterator[tuple[str, NodeSet]]:
-        """The same for each resource by itself."""
-        for name, amount in self._asked(demand):
-            yield name, self.stock(name).at_least(amount)
+        """For each requested resource the nodes with enough of it for one more such pod."""
+        for name, amount in self._requests_of(demand):
+            yield name, self.free_resource(name).at_least(amount)
 
     def lacking(self, demand: Demand, node: str) -> dict[str, int]:
         """How much of each resource a node has too little of for one more such pod."""
-        at = self._fleet.position[node]
-        free = {name: self.stock(name).left[at] for name, _ in self._asked(demand)}
-        return {name: need - free[name] for name, need in self._asked(demand) if need > free[name]}
+        at = self._node_index.position[node]
+        free = {name: self.free_resource(name).free[at] for name, _ in self._requests_of(demand)}
+        return {
+            name: need - free[name] for name, need in self._requests_of(demand) if need > free[name]
+        }
 
     def still_fits(self, demand: Demand, node: str) -> bool:
-        """Whether a pod could come back to its own node: it could unless that is overfull."""
-        return all(self.still_fits_of(name, node) for name, _ in self._asked(demand))
+        """Whether the pod's own node could take it again: it can unless it is overcommitted."""
+        return all(self.still_fits_of(name, node) for name, _ in self._requests_of(demand))
 
     def still_fits_of(self, name: str, node: str) -> bool:
-        """The same for one resource."""
-        at = self._fleet.position.get(node)
-        return at is not None and self.stock(name).left[at] >= 0
+        """Whether the node is not overcommitted in one resource."""
+        at = self._node_index.position.get(node)
+        return at is not None and self.free_resource(name).free[at] >= 0
 
     def move(self, demand: Demand, source: str, target: str) -> None:
-        """Gives a pod's room back to one node and takes it on another."""
+        """Free a pod's requests on one node and use them on another."""
         self._moves.append((demand, source, target))
-        for name, amount in self._asked(demand):
-            if name in self._stocks:
-                self._shift(self._stocks[name], amount, source, target)
+        for name, amount in self._requests_of(demand):
+            if name in self._resources:
+                self._shift(self._resources[name], amount, source, target)
 
-    def stock(self, name: str) -> Stock:
-        """What is left of one resource."""
-        stock = self._stocks.get(name)
-        if stock is None:
-            requested = self._population.requested
-            stock = self._stocks[name] = Stock(
-                self._fleet,
+    def free_resource(self, name: str) -> FreeResource:
+        """The free amounts of one resource."""
+        resource = self._resources.get(name)
+        if resource is None:
+            requests_on = self._pod_index.requests_on
+            resource = self._resources[name] = FreeResource(
+                self._node_index,
                 [
-                    (offer or 0) - counted(name, requested(node.name).get(name, 0))
-                    for node, offer in zip(self._fleet, self._fleet.offers(name), strict=True)
+                    (total or 0) - in_resource_unit(name, requests_on(node.name).get(name, 0))
+                    for node, total in zip(
+                        self._node_index, self._node_index.allocatable_of(name), strict=True
+                    )
                 ],
             )
             for demand, source, target in self._moves:
-                amount = dict(self._asked(demand)).get(name)
+                amount = dict(self._requests_of(demand)).get(name)
                 if amount:
-                    self._shift(stock, amount, source, target)
-        return stock
+                    self._shift(resource, amount, source, target)
+        return resource
 
-    def _asked(self, demand: Demand) -> Asked:
-        """What the scheduler looks at: the place of one pod, and every request above zero."""
-        asked = self._asks.get(demand)
-        if asked is None:
-            asked = self._asks[demand] = (
+    def _requests_of(self, demand: Demand) -> Requests:
+        """What the scheduler checks: one pod, and every request above zero."""
+        requests = self._requests.get(demand)
+        if requests is None:
+            requests = self._requests[demand] = (
                 ("pods", 1),
                 *(
-                    (name, counted(name, amount))
+                    (name, in_resource_unit(name, amount))
                     for name, amount in demand.requests.items()
                     if amount > 0 and name != "pods"
                 ),
             )
-        return asked
+        return requests
 
-    def _shift(self, stock: Stock, amount: int, source: str, target: str) -> None:
-        position = self._fleet.position
+    def _shift(self, resource: FreeResource, amount: int, source: str, target: str) -> None:
+        position = self._node_index.position
         if source in position:
-            stock.change(position[source], amount)
+            resource.add(position[source], amount)
         if target in position:
-            stock.change(position[target], -amount)
+            resource.add(position[target], -amount)
 
 
-class Ports:
-    """The nodes' own ports, and who holds them."""
+class HostPorts:
+    """Host ports in use on each node."""
 
-    def __init__(self, residents: Residents) -> None:
-        self._residents = residents
-        self._held: dict[tuple[str, int], dict[str, dict[str, int]]] = {}
-        for template in residents.population.templates:
+    def __init__(self, pod_locations: PodLocations) -> None:
+        self._pod_locations = pod_locations
+        self._in_use: dict[tuple[str, int], dict[str, dict[str, int]]] = {}
+        for template in pod_locations.pod_index.templates:
             if template.spec.host_ports:
-                for pod in residents.population.active_of(template):
-                    self._hold(template.spec.host_ports, residents.home(pod), 1)
+                for pod in pod_locations.pod_index.active_of(template):
+                    self._use(template.spec.host_ports, pod_locations.current_node(pod), 1)
 
     def free_for(self, pod: Pod) -> NodeSet:
-        """Nodes where nobody else holds a port that the pod takes."""
-        fleet, home = self._residents.fleet, self._residents.home(pod)
-        nodes = fleet.everyone
+        """Nodes where no other pod uses a host port of this pod."""
+        node_index, current = self._pod_locations.node_index, self._pod_locations.current_node(pod)
+        nodes = node_index.all_nodes
         own = pod.spec.host_ports
         for port in own:
-            for node, count in self._clashes(port):
-                itself = sum(_clash(port, it) for it in own) if node == home else 0
-                if count > itself:
-                    nodes &= ~fleet.only(node)
+            for node, count in self._conflicts(port):
+                own_uses = sum(_conflict(port, other) for other in own) if node == current else 0
+                if count > own_uses:
+                    nodes &= ~node_index.only(node)
         return nodes
 
     def move(self, pod: Pod, source: str, target: str) -> None:
-        """Frees the pod's ports on one node and takes them on another."""
+        """Free the pod's ports on one node and use them on another."""
         ports = pod.spec.host_ports
         if ports:
-            self._hold(ports, source, -1)
-            self._hold(ports, target, 1)
+            self._use(ports, source, -1)
+            self._use(ports, target, 1)
 
-    def _hold(self, ports: tuple[HostPort, ...], node: str, by: int) -> None:
+    def _use(self, ports: tuple[HostPort, ...], node: str, by: int) -> None:
         for port in ports:
-            held = self._held.setdefault((port.protocol, port.port), {})
-            at = held.setdefault(node, {})
+            in_use = self._in_use.setdefault((port.protocol, port.port), {})
+            at = in_use.setdefault(node, {})
             at[port.address] = at.get(port.address, 0) + by
 
-    def _clashes(self, port: HostPort) -> Iterator[tuple[str, int]]:
-        for node, held in self._held.get((port.protocol, port.port), {}).items():
+    def _conflicts(self, port: HostPort) -> Iterator[tuple[str, int]]:
+        for node, in_use in self._in_use.get((port.protocol, port.port), {}).items():
             yield (
                 node,
                 sum(
                     count
-                    for address, count in held.items()
+                    for address, count in in_use.items()
                     if not address or not port.address or address == port.address
                 ),
             )
 
 
-def _clash(one: HostPort, other: HostPort) -> bool:
-    return (one.protocol, one.port) == (other.protocol, other.port) and (
-        not one.address or not other.address or one.address == other.address
+def _conflict(port: HostPort, other: HostPort) -> bool:
+    return (port.protocol, port.port) == (other.protocol, other.port) and (
+        not port.address or not other.address or port.address == other.address
     )

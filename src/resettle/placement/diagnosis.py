@@ -1,7 +1,7 @@
-"""Why no node takes a pod: the nodes that each check rules out, and how little is missing where.
+"""Why no node takes a pod: the nodes that each check rules out, and the smallest shortages.
 
-A plan only needs to know that no node takes a pod. A diagnosis is made for a pod that is asked
-about; it is data, and what is said of it is up to the caller (kube-scheduler's counterpart is
+A plan only needs to know that no node takes a pod, so a diagnosis is made only for a pod that a
+user asks about. It is data; the caller writes the sentence (kube-scheduler's counterpart is
 `framework.Diagnosis`).
 """
 
@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from resettle.model.node_index import Fleet, NodeSet
+from resettle.model.node_index import NodeIndex, NodeSet
 from resettle.model.pod import Pod
 
 CAPACITY_CODE = "room"
@@ -39,7 +39,7 @@ class Shortage(Struct, frozen=True):
 
 
 class Diagnosis(Struct, frozen=True):
-    """The checks that rule out the nodes asked about, and the shortages, the smallest first."""
+    """The checks that rule out the nodes of a set, and the shortages, smallest first."""
 
     asked: NodeSet
     rejections: list[NodeRejection]
@@ -47,7 +47,7 @@ class Diagnosis(Struct, frozen=True):
 
 
 class NodeChecks(Protocol):
-    """Checks that know which nodes they rule out for a pod, and what a node lacks for it."""
+    """The filters of a projection or of NodeFit, as a diagnosis uses them."""
 
     def ruled_out(self, pod: Pod, among: NodeSet) -> list[NodeRejection]:
         """For each check the nodes of the set that it is the first to rule out."""
@@ -56,26 +56,26 @@ class NodeChecks(Protocol):
         """What the node has too little of for the pod, each in the resource's own unit."""
 
 
-def diagnose(pod: Pod, fleet: Fleet, checks: NodeChecks, among: NodeSet) -> Diagnosis:
-    """Which checks rule out the nodes of the set, the pod's own node left out."""
-    asked = among & ~fleet.only(pod.node)
+def diagnose(pod: Pod, node_index: NodeIndex, checks: NodeChecks, among: NodeSet) -> Diagnosis:
+    """Find the checks that rule out the nodes of the set, without the pod's own node."""
+    asked = among & ~node_index.only(pod.node)
     rejections = checks.ruled_out(pod, asked)
     shortages = sorted(
-        _shortages(pod, fleet, checks, rejections), key=lambda shortage: shortage.share
+        _shortages(pod, node_index, checks, rejections), key=lambda shortage: shortage.share
     )
     return Diagnosis(asked, rejections, shortages)
 
 
 def _shortages(
-    pod: Pod, fleet: Fleet, checks: NodeChecks, rejections: list[NodeRejection]
+    pod: Pod, node_index: NodeIndex, checks: NodeChecks, rejections: list[NodeRejection]
 ) -> Iterator[Shortage]:
     """What is missing on each node that lacks one resource and nothing else."""
     for rejection in rejections:
         if rejection.code != CAPACITY_CODE:
             continue
-        for node in fleet.members(rejection.nodes):
+        for node in node_index.members(rejection.nodes):
             lacking = checks.lacking(pod, node.name)
             if len(lacking) == 1:
                 ((resource, amount),) = lacking.items()
-                offer = fleet.offers(resource)[fleet.position[node.name]] or 1
+                offer = node_index.allocatable_of(resource)[node_index.position[node.name]] or 1
                 yield Shortage(node.name, resource, amount, amount / offer)

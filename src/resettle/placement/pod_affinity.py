@@ -1,7 +1,7 @@
-"""Pod affinity and anti-affinity, as the scheduler reads them: both ways, over whole domains.
+"""Pod affinity and anti-affinity as kube-scheduler's InterPodAffinity filter reads them.
 
-A rule keeps other pods away from the pod that states it, and that pod away from them. So a pod is
-refused by its own rules and by those of pods that are there already.
+Anti-affinity works both ways: a node is ruled out by the terms of the pod itself and by the terms
+of pods that already run in the node's domain.
 """
 
 from __future__ import annotations
@@ -15,172 +15,193 @@ from resettle.model.node_index import NodeSet
 from resettle.model.objects import Namespace
 from resettle.model.pod import Pod, Template
 from resettle.model.selectors import Requirement, Selector
-from resettle.placement.pod_locations import Domains, Residents, Tally
+from resettle.placement.pod_locations import PodLocations, PodsPerDomain, PodsPerNode
 
 
-class Wish(NamedTuple):
-    """A term with all that depends on who states it worked in."""
+class AffinityTerm(NamedTuple):
+    """A term resolved for the pod that has it (kube-scheduler's `framework.AffinityTerm`)."""
 
-    spaces: frozenset[str]
+    namespaces: frozenset[str]
     selector: Selector
     topology_key: str
 
-    def means(self, template: Template) -> bool:
-        """Whether it is about pods of this template."""
-        return template.namespace in self.spaces and self.selector.matches(template.labels)
+    def matches(self, template: Template) -> bool:
+        """Whether the term selects pods of this template."""
+        return template.namespace in self.namespaces and self.selector.matches(template.labels)
 
 
-class Neighbours:
-    """Who keeps away from whom, and who wants whom near."""
+class InterPodAffinity:
+    """Which nodes the affinity and anti-affinity of all pods leave to a pod."""
 
-    def __init__(self, residents: Residents, namespaces: Mapping[str, Namespace]) -> None:
-        self._residents = residents
+    def __init__(self, pod_locations: PodLocations, namespaces: Mapping[str, Namespace]) -> None:
+        self._pod_locations = pod_locations
         self._namespaces = namespaces
-        self._kept_away: dict[Template, tuple[Wish, ...]] = {}
-        self._about: dict[Template, tuple[Wish, ...]] = {}
-        self._near: dict[Template, tuple[Wish, ...]] = {}
+        self._terms_about: dict[Template, tuple[AffinityTerm, ...]] = {}
+        self._affinity_terms: dict[Template, tuple[AffinityTerm, ...]] = {}
 
     # -- where a pod may go ---------------------------------------------------------------------
 
-    def own_rules(self, pod: Pod) -> NodeSet:
-        """Nodes where the pod's own anti-affinity would meet nobody."""
-        residents, template = self._residents, pod.template
-        free = residents.fleet.everyone
-        for wish in self.away(template):
-            if wish is None:
+    def satisfying_own_anti_affinity(self, pod: Pod) -> NodeSet:
+        """Nodes whose domains have no pod that the pod's own anti-affinity selects."""
+        pod_locations, template = self._pod_locations, pod.template
+        free = pod_locations.node_index.all_nodes
+        for term in self.anti_affinity_terms(template):
+            if term is None:
                 return 0
-            free &= ~_occupied(self.meant(wish), wish, template, residents.home(pod))
+            free &= ~_nodes_near_matches(
+                self.matching_pods(term), term, template, pod_locations.current_node(pod)
+            )
         return free
 
-    def rules_of_others(self, pod: Pod) -> NodeSet:
-        """Nodes where no other pod's anti-affinity is about this one."""
-        residents, template = self._residents, pod.template
-        free = residents.fleet.everyone
-        for wish in self.wishes_about(template):
-            free &= ~_occupied(self.holders(wish), wish, template, residents.home(pod))
+    def satisfying_others_anti_affinity(self, pod: Pod) -> NodeSet:
+        """Nodes whose domains have no pod with an anti-affinity that selects this pod."""
+        pod_locations, template = self._pod_locations, pod.template
+        free = pod_locations.node_index.all_nodes
+        for term in self.anti_affinity_terms_about(template):
+            free &= ~_nodes_near_matches(
+                self.pods_with_term(term), term, template, pod_locations.current_node(pod)
+            )
         return free
 
-    def company(self, pod: Pod) -> NodeSet:
-        """Nodes where everyone is near that the pod's required affinity asks for."""
-        residents, template = self._residents, pod.template
-        fleet, home = residents.fleet, residents.home(pod)
-        wishes = self.near(template)
-        if not wishes:
-            return fleet.everyone
-        tally = self.meant_by_all(wishes)
-        itself = tally.counts(template)
-        nodes, anybody = fleet.everyone, 0
-        for wish in wishes:
-            domains = tally.over(wish.topology_key)
-            there = domains.occupied_without(home) if itself else domains.occupied()
+    def satisfying_affinity(self, pod: Pod) -> NodeSet:
+        """Nodes whose domains have the pods that the pod's required affinity asks for."""
+        pod_locations, template = self._pod_locations, pod.template
+        node_index, current = pod_locations.node_index, pod_locations.current_node(pod)
+        terms = self.affinity_terms(template)
+        if not terms:
+            return node_index.all_nodes
+        counts = self.pods_matching_all(terms)
+        counts_itself = counts.includes(template)
+        nodes, any_match = node_index.all_nodes, 0
+        for term in terms:
+            domains = counts.per_domain(term.topology_key)
+            there = (
+                domains.nodes_with_any_other(current) if counts_itself else domains.nodes_with_any()
+            )
             nodes &= there
-            anybody |= there
-        if not anybody and itself:
-            # The first of its kind may go anywhere that has the labels.
-            nodes = fleet.everyone
-            for wish in wishes:
-                nodes &= fleet.having(wish.topology_key)
+            any_match |= there
+        if not any_match and counts_itself:
+            # As in kube-scheduler, the first pod of a group may go to any node with the labels.
+            nodes = node_index.all_nodes
+            for term in terms:
+                nodes &= node_index.with_label(term.topology_key)
         return nodes
 
-    def needed_at(self, pod: Pod) -> NodeSet:
-        """Nodes where the pod stays near to those whose required affinity only it fulfils."""
-        residents, home = self._residents, self._residents.home(pod)
-        nodes = residents.fleet.everyone
-        for wishes, holders in self._wanting.items():
-            tally = self.meant_by_all(wishes)
-            if not tally.counts(pod.template):
+    def keeping_others_affinity(self, pod: Pod) -> NodeSet:
+        """Nodes that keep the pod near pods whose required affinity only this pod satisfies."""
+        pod_locations, current = self._pod_locations, self._pod_locations.current_node(pod)
+        nodes = pod_locations.node_index.all_nodes
+        for terms, templates in self._templates_by_affinity.items():
+            counts = self.pods_matching_all(terms)
+            if not counts.includes(pod.template):
                 continue
-            for wish in wishes:
-                domains = tally.over(wish.topology_key)
-                if domains.counted_at(home) != 1:
+            for term in terms:
+                domains = counts.per_domain(term.topology_key)
+                if domains.count_at(current) != 1:
                     continue
-                relying = self._holding(("near", wishes), holders, staying_only=True)
-                there = relying.over(wish.topology_key)
-                if (there.counted_at(home) or 0) - (pod.template in holders) > 0:
-                    nodes &= domains.around(home)
+                dependents = self._pods_of_templates(("near", terms), templates, staying_only=True)
+                there = dependents.per_domain(term.topology_key)
+                if (there.count_at(current) or 0) - (pod.template in templates) > 0:
+                    nodes &= domains.domain_of(current)
         return nodes
 
-    def wanted(self, template: Template) -> bool:
-        """Whether some pod's required affinity is about pods of the template."""
-        return any(all(wish.means(template) for wish in wishes) for wishes in self._wanting)
+    def is_required_by_others(self, template: Template) -> bool:
+        """Whether the required affinity of some pod selects pods of the template."""
+        return any(
+            all(term.matches(template) for term in terms) for terms in self._templates_by_affinity
+        )
 
-    # -- what the rules are ---------------------------------------------------------------------
+    # -- terms ----------------------------------------------------------------------------------
 
-    def away(self, template: Template) -> tuple[Wish | None, ...]:
-        """Whom pods of the template keep away from; None for a rule that cannot be read."""
-        return tuple(self._wish(term, template, True) for term in template.spec.anti_affinity)
+    def anti_affinity_terms(self, template: Template) -> tuple[AffinityTerm | None, ...]:
+        """The template's required anti-affinity; None for a term with an invalid selector."""
+        return tuple(
+            self._resolve_term(term, template, True) for term in template.spec.anti_affinity
+        )
 
-    def near(self, template: Template) -> tuple[Wish, ...]:
-        """Whom pods of the template must have near."""
+    def affinity_terms(self, template: Template) -> tuple[AffinityTerm, ...]:
+        """The template's required affinity."""
         if not template.spec.affinity:
             return ()
-        wishes = self._near.get(template)
-        if wishes is None:
-            stated = (self._wish(term, template, False) for term in template.spec.affinity)
-            wishes = self._near[template] = tuple(it or NOBODY for it in stated)
-        return wishes
+        terms = self._affinity_terms.get(template)
+        if terms is None:
+            terms = self._affinity_terms[template] = tuple(
+                self._resolve_term(term, template, False) or MATCHES_NO_POD
+                for term in template.spec.affinity
+            )
+        return terms
 
-    def preferred_away(self, template: Template) -> Iterator[tuple[int, Wish]]:
-        """Whom pods of the template would rather not be near, with weights."""
-        for row in template.spec.preferred_away:
-            wish = self._wish(row.term, template, True)
-            if wish is not None:
-                yield row.weight, wish
+    def preferred_anti_affinity_terms(
+        self, template: Template
+    ) -> Iterator[tuple[int, AffinityTerm]]:
+        """The template's preferred anti-affinity, each term with its weight."""
+        for row in template.spec.preferred_anti_affinity:
+            term = self._resolve_term(row.term, template, True)
+            if term is not None:
+                yield row.weight, term
 
-    def wishes_about(self, template: Template) -> tuple[Wish, ...]:
-        """Anti-affinity of whoever, itself included, that is about pods of this template."""
-        wishes = self._about.get(template)
-        if wishes is None:
-            index, space = self._keeping_away, template.namespace
-            likely = list(index.get((space, "", ""), ()))
+    def anti_affinity_terms_about(self, template: Template) -> tuple[AffinityTerm, ...]:
+        """Anti-affinity terms of any pod, its own included, that select pods of this template."""
+        terms = self._terms_about.get(template)
+        if terms is None:
+            index, namespace = self._anti_affinity_index, template.namespace
+            candidates = list(index.get((namespace, "", ""), ()))
             for label in template.labels.items():
-                likely += index.get((space, *label), ())
-            wishes = self._about[template] = tuple(it for it in likely if it.means(template))
-        return wishes
+                candidates += index.get((namespace, *label), ())
+            terms = self._terms_about[template] = tuple(
+                term for term in candidates if term.matches(template)
+            )
+        return terms
 
-    def stated(self, *, preferred: bool) -> dict[Wish, dict[Template, None]]:
-        """Each anti-affinity and the templates that state it, or prefer it where that counts."""
+    def templates_by_anti_affinity(
+        self, *, preferred: bool
+    ) -> dict[AffinityTerm, dict[Template, None]]:
+        """Each anti-affinity term and the templates that have it; preferred terms on request."""
         if not preferred:
-            return self._stating
-        stating = {wish: dict(templates) for wish, templates in self._stating.items()}
-        for template in self._residents.population.templates:
-            for _, wish in self.preferred_away(template):
-                stating.setdefault(wish, {})[template] = None
-        return stating
+            return self._templates_by_anti_affinity
+        templates_by_term = {
+            term: dict(templates) for term, templates in self._templates_by_anti_affinity.items()
+        }
+        for template in self._pod_locations.pod_index.templates:
+            for _, term in self.preferred_anti_affinity_terms(template):
+                templates_by_term.setdefault(term, {})[template] = None
+        return templates_by_term
 
-    def templates_meant(self, wish: Wish) -> Iterator[Template]:
-        """Templates of the pods a wish is about."""
-        for space in sorted(wish.spaces):
-            yield from self._residents.population.templates_matching(space, wish.selector)
+    def matching_templates(self, term: AffinityTerm) -> Iterator[Template]:
+        """The templates that a term selects."""
+        for namespace in sorted(term.namespaces):
+            yield from self._pod_locations.pod_index.templates_matching(namespace, term.selector)
 
-    def meant(self, wish: Wish) -> Tally:
-        """The pods a wish is about."""
-        return self._residents.selected(wish.spaces, wish.selector)
+    def matching_pods(self, term: AffinityTerm) -> PodsPerNode:
+        """The count of pods that a term selects."""
+        return self._pod_locations.selected_by(term.namespaces, term.selector)
 
-    def holders(self, wish: Wish) -> Tally:
-        """The pods that state an anti-affinity."""
-        return self._holding(("away", wish), self._stating[wish])
+    def pods_with_term(self, term: AffinityTerm) -> PodsPerNode:
+        """The count of pods that have an anti-affinity term."""
+        return self._pods_of_templates(("away", term), self._templates_by_anti_affinity[term])
 
-    def meant_by_all(self, wishes: tuple[Wish, ...]) -> Tally:
-        """The pods that all of these wishes are about: a match of one alone is none."""
-        first = wishes[0]
-        if all(wish[:2] == first[:2] for wish in wishes):
-            return self.meant(first)
-        return self._residents.tally(
-            ("all", tuple(wish[:2] for wish in wishes)),
-            first.spaces,
-            lambda template: all(wish.means(template) for wish in wishes),
+    def pods_matching_all(self, terms: tuple[AffinityTerm, ...]) -> PodsPerNode:
+        """The count of pods that all of the terms select; a match of one term is not enough."""
+        first = terms[0]
+        if all(term[:2] == first[:2] for term in terms):
+            return self.matching_pods(first)
+        return self._pod_locations.pods_per_node(
+            ("all", tuple(term[:2] for term in terms)),
+            first.namespaces,
+            lambda template: all(term.matches(template) for term in terms),
             (
                 template
-                for space in sorted(first.spaces)
-                for template in self._residents.population.templates_matching(space, first.selector)
+                for namespace in sorted(first.namespaces)
+                for template in self._pod_locations.pod_index.templates_matching(
+                    namespace, first.selector
+                )
             ),
         )
 
-    def _holding(
+    def _pods_of_templates(
         self, key: object, templates: dict[Template, None], *, staying_only: bool = False
-    ) -> Tally:
-        return self._residents.tally(
+    ) -> PodsPerNode:
+        return self._pod_locations.pods_per_node(
             ("holding", key),
             dict.fromkeys(template.namespace for template in templates),
             templates.__contains__,
@@ -189,37 +210,45 @@ class Neighbours:
         )
 
     @cached_property
-    def _stating(self) -> dict[Wish, dict[Template, None]]:
-        """Who states each anti-affinity."""
-        stating: dict[Wish, dict[Template, None]] = {}
-        for template in self._residents.population.templates:
+    def _templates_by_anti_affinity(self) -> dict[AffinityTerm, dict[Template, None]]:
+        """The templates that have each required anti-affinity term."""
+        templates_by_term: dict[AffinityTerm, dict[Template, None]] = {}
+        for template in self._pod_locations.pod_index.templates:
             if template.spec.anti_affinity:
-                for wish in self.away(template):
-                    if wish is not None:
-                        stating.setdefault(wish, {})[template] = None
-        return stating
+                for term in self.anti_affinity_terms(template):
+                    if term is not None:
+                        templates_by_term.setdefault(term, {})[template] = None
+        return templates_by_term
 
     @cached_property
-    def _wanting(self) -> dict[tuple[Wish, ...], dict[Template, None]]:
-        """Who states each required affinity."""
-        wanting: dict[tuple[Wish, ...], dict[Template, None]] = {}
-        for template in self._residents.population.templates:
+    def _templates_by_affinity(self) -> dict[tuple[AffinityTerm, ...], dict[Template, None]]:
+        """The templates that have each required affinity."""
+        templates_by_terms: dict[tuple[AffinityTerm, ...], dict[Template, None]] = {}
+        for template in self._pod_locations.pod_index.templates:
             if template.spec.affinity:
-                wanting.setdefault(self.near(template), {})[template] = None
-        return wanting
+                templates_by_terms.setdefault(self.affinity_terms(template), {})[template] = None
+        return templates_by_terms
 
     @cached_property
-    def _keeping_away(self) -> dict[tuple[str, str, str], list[Wish]]:
-        """Anti-affinity by namespace and one label it asks for, so that few need to be compared."""
-        index: dict[tuple[str, str, str], list[Wish]] = {}
-        for wish in self._stating:
-            asked = (it for it in wish.selector.requirements if it.operator == "In")
-            label = next(((it.key, it.values[0]) for it in asked if len(it.values) == 1), ("", ""))
-            for space in wish.spaces:
-                index.setdefault((space, *label), []).append(wish)
+    def _anti_affinity_index(self) -> dict[tuple[str, str, str], list[AffinityTerm]]:
+        """Terms by namespace and one label that they require, so that few have to be compared."""
+        index: dict[tuple[str, str, str], list[AffinityTerm]] = {}
+        for term in self._templates_by_anti_affinity:
+            label = next(
+                (
+                    (row.key, row.values[0])
+                    for row in term.selector.requirements
+                    if row.operator == "In" and len(row.values) == 1
+                ),
+                ("", ""),
+            )
+            for namespace in term.namespaces:
+                index.setdefault((namespace, *label), []).append(term)
         return index
 
-    def _wish(self, term: PodTerm, template: Template, unknown: bool) -> Wish | None:
+    def _resolve_term(
+        self, term: PodTerm, template: Template, unknown: bool
+    ) -> AffinityTerm | None:
         if term.selector is None:
             return None
         labels = template.labels
@@ -229,38 +258,44 @@ class Neighbours:
             for key in keys
             if key in labels
         ]
-        return Wish(
-            self._spaces(term, template, unknown),
-            term.selector.also(tuple(more)),
+        return AffinityTerm(
+            self._namespaces_of(term, template, unknown),
+            term.selector.narrow(tuple(more)),
             term.topology_key,
         )
 
-    def _spaces(self, term: PodTerm, template: Template, unknown: bool) -> frozenset[str]:
-        """Namespaces a term is about; of one whose labels are not known, `unknown` is assumed."""
+    def _namespaces_of(self, term: PodTerm, template: Template, unknown: bool) -> frozenset[str]:
+        """Namespaces of a term; a namespace with unknown labels matches if `unknown` is set."""
         selector = term.namespace_selector
         if selector is None:
             return frozenset(term.namespaces or (template.namespace,))
         chosen = set(term.namespaces)
-        for space in self._all_spaces:
-            known = self._namespaces.get(space)
+        for namespace in self._all_namespaces:
+            known = self._namespaces.get(namespace)
             if known is None:
                 everywhere = not selector.requirements and not selector.never
                 matches = unknown or everywhere
             else:
                 matches = selector.matches(known.labels)
             if matches:
-                chosen.add(space)
+                chosen.add(namespace)
         return frozenset(chosen)
 
     @cached_property
-    def _all_spaces(self) -> Iterable[str]:
-        return frozenset(self._residents.population.namespaces) | self._namespaces.keys()
+    def _all_namespaces(self) -> Iterable[str]:
+        return frozenset(self._pod_locations.pod_index.namespaces) | self._namespaces.keys()
 
 
-NOBODY = Wish(frozenset(), Selector(never=True), "")
+MATCHES_NO_POD = AffinityTerm(frozenset(), Selector(never=True), "")
 
 
-def _occupied(tally: Tally, wish: Wish, template: Template, home: str) -> NodeSet:
-    """Nodes whose domain holds one of the pods counted, other than the pod asked about."""
-    domains: Domains = tally.over(wish.topology_key)
-    return domains.occupied_without(home) if tally.counts(template) else domains.occupied()
+def _nodes_near_matches(
+    counts: PodsPerNode, term: AffinityTerm, template: Template, current: str
+) -> NodeSet:
+    """Nodes whose domain has one of the counted pods, other than the pod itself."""
+    domains: PodsPerDomain = counts.per_domain(term.topology_key)
+    return (
+        domains.nodes_with_any_other(current)
+        if counts.includes(template)
+        else domains.nodes_with_any()
+    )

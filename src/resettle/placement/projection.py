@@ -1,8 +1,8 @@
 """The cluster as it will be once the plan so far is carried out.
 
-A pod that moves gives its room back and takes a place where its replacement will most likely land.
-Which nodes would take a replacement is answered as kube-scheduler's own filters would answer, as
-far as the snapshot knows. Only the state of a plan writes here, when a move is admitted; an outlook
+A pod that moves frees its resources and uses those of the node where its replacement will most
+likely be placed. Feasible nodes are those that pass kube-scheduler's filters, as far as the
+snapshot has the data. Only the state of a plan writes here, when a move is admitted; a projection
 lasts for one plan.
 """
 
@@ -12,115 +12,121 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from resettle.model.constraints import NO_SCHEDULE, Taint
-from resettle.model.node_index import Fleet, NodeSet
+from resettle.model.node_index import NodeIndex, NodeSet
 from resettle.model.pod import Demand, Pod, Template
 from resettle.model.snapshot import Snapshot
-from resettle.placement.capacity import Occupancy, Ports
+from resettle.placement.capacity import Capacity, HostPorts
 from resettle.placement.diagnosis import NodeRejection
-from resettle.placement.pod_affinity import Neighbours
-from resettle.placement.pod_locations import Residents
-from resettle.placement.scoring import CLEAR_LEAD, Landing
-from resettle.placement.topology_spread import Evenness
-from resettle.placement.volumes import Attachments
+from resettle.placement.pod_affinity import InterPodAffinity
+from resettle.placement.pod_locations import PodLocations
+from resettle.placement.scoring import CLEAR_LEAD, Scoring
+from resettle.placement.topology_spread import TopologySpread
+from resettle.placement.volumes import VolumeChecks
 
 CORDON = Taint("node.kubernetes.io/unschedulable", NO_SCHEDULE)
 
 
-class Outlook:
-    """Who could go where, from here on."""
+class Projection:
+    """Which nodes each pod could move to after the moves so far."""
 
     def __init__(self, snapshot: Snapshot, *, moves_take_no_place: bool = False) -> None:
         self._snapshot = snapshot
-        self._fleet: Fleet = snapshot.fleet
-        self.residents = Residents(snapshot.population, snapshot.fleet, snapshot.moving)
-        self.room = Occupancy(snapshot.fleet, snapshot.population)
-        self.evenness = Evenness(self.residents)
-        self.neighbours = Neighbours(self.residents, snapshot.namespaces)
+        self._node_index: NodeIndex = snapshot.node_index
+        self.pod_locations = PodLocations(snapshot.pod_index, snapshot.node_index, snapshot.moving)
+        self.capacity = Capacity(snapshot.node_index, snapshot.pod_index)
+        self.topology_spread = TopologySpread(self.pod_locations)
+        self.pod_affinity = InterPodAffinity(self.pod_locations, snapshot.namespaces)
         self._open: dict[tuple[Demand, str], NodeSet] = {}
-        self._asked: Pod | None = None
-        self._takers: NodeSet = 0
-        self._sparing: NodeSet | None = None
-        self._plentiful: dict[Demand, tuple[int, NodeSet, bool]] = {}
-        self._plainly: dict[Template, bool] = {}
-        self._gone: dict[str, int] = {}
-        self._live: dict[str, int] = {}
-        self._keep = moves_take_no_place
+        self._cached_pod: Pod | None = None
+        self._feasible: NodeSet = 0
+        self._harmless: NodeSet | None = None
+        self._two_feasible: dict[Demand, tuple[int, NodeSet, bool]] = {}
+        self._simple: dict[Template, bool] = {}
+        self._evicted_of_owner: dict[str, int] = {}
+        self._live_of_owner: dict[str, int] = {}
+        self._moves_take_no_place = moves_take_no_place
 
     @cached_property
-    def _ports(self) -> Ports:
-        return Ports(self.residents)
+    def _ports(self) -> HostPorts:
+        return HostPorts(self.pod_locations)
 
     @cached_property
-    def _attachments(self) -> Attachments:
-        return Attachments(self._snapshot, self.residents)
+    def _volumes(self) -> VolumeChecks:
+        return VolumeChecks(self._snapshot, self.pod_locations)
 
     @cached_property
-    def _landing(self) -> Landing:
-        return Landing(self.residents, self.room, self.evenness, self.neighbours)
+    def _scoring(self) -> Scoring:
+        return Scoring(self.pod_locations, self.capacity, self.topology_spread, self.pod_affinity)
 
-    # -- questions --------------------------------------------------------------------------------
+    # -- where pods can go ------------------------------------------------------------------------
 
-    def takers(self, pod: Pod) -> NodeSet:
-        """Nodes that would take the pod's replacement, its own among them if that would."""
-        if self._asked is not pod:
-            # One pod is asked about by several guards in a row.
-            self._asked, self._takers, self._sparing = pod, self._takers_of(pod), None
-        return self._takers
+    def feasible_nodes(self, pod: Pod) -> NodeSet:
+        """Nodes that would take the pod's replacement; its own node may be among them."""
+        if self._cached_pod is not pod:
+            # Several filters ask about one pod in a row.
+            self._cached_pod, self._feasible, self._harmless = (
+                pod,
+                self._find_feasible_nodes(pod),
+                None,
+            )
+        return self._feasible
 
-    def _takers_of(self, pod: Pod) -> NodeSet:
+    def _find_feasible_nodes(self, pod: Pod) -> NodeSet:
         spec, demand = pod.template.spec, pod.template.spec.demand
         nodes = self.open_to(demand, pod.node)
-        home = self.residents.home(pod)
-        own = nodes & self._fleet.only(home)
-        nodes &= self.room.enough_for(demand)
+        current = self.pod_locations.current_node(pod)
+        own = nodes & self._node_index.only(current)
+        nodes &= self.capacity.enough_for(demand)
         if own:
-            nodes = nodes | own if self.room.still_fits(demand, home) else nodes & ~own
+            nodes = nodes | own if self.capacity.still_fits(demand, current) else nodes & ~own
         if spec.gated or spec.resource_claims:
             return 0
         if spec.host_ports:
             nodes &= self._ports.free_for(pod)
         if pod.claims and nodes:
-            if self._attachments.unknown(pod):
+            if self._volumes.unknown_claim(pod):
                 return 0
-            nodes &= self._attachments.reachable(pod) & self._attachments.attachable(pod)
+            nodes &= self._volumes.reachable(pod) & self._volumes.attachable(pod)
         if spec.spread and nodes:
-            nodes &= self.evenness.allowed(pod)
+            nodes &= self.topology_spread.feasible_nodes(pod)
         if spec.anti_affinity and nodes:
-            nodes &= self.neighbours.own_rules(pod)
+            nodes &= self.pod_affinity.satisfying_own_anti_affinity(pod)
         if spec.affinity and nodes:
-            nodes &= self.neighbours.company(pod)
-        if nodes and self.neighbours.wishes_about(pod.template):
-            nodes &= self.neighbours.rules_of_others(pod)
+            nodes &= self.pod_affinity.satisfying_affinity(pod)
+        if nodes and self.pod_affinity.anti_affinity_terms_about(pod.template):
+            nodes &= self.pod_affinity.satisfying_others_anti_affinity(pod)
         return nodes
 
-    def places(self, pod: Pod) -> NodeSet:
-        """The takers where the pod's coming, and its leaving, break nothing that holds today."""
-        nodes = self.takers(pod)
-        return nodes & self.sparing(pod) if nodes else nodes
+    def safe_nodes(self, pod: Pod) -> NodeSet:
+        """Feasible nodes where the move breaks no constraint of other pods that holds now."""
+        nodes = self.feasible_nodes(pod)
+        return nodes & self.harmless_nodes(pod) if nodes else nodes
 
-    def elsewhere(self, pod: Pod, among: NodeSet) -> bool:
-        """Whether some node of the set, other than its own, is a place for the pod."""
-        if self.plain(pod) and self._plenty(pod.template.spec.demand, among):
+    def has_safe_node(self, pod: Pod, among: NodeSet) -> bool:
+        """Whether some node of the set, other than its own, is safe for the pod."""
+        if self.has_simple_constraints(pod) and self._has_two_feasible_nodes(
+            pod.template.spec.demand, among
+        ):
             return True
-        home = self._fleet.only(self.residents.home(pod))
-        return self.places(pod) & among & ~home != 0
+        current = self._node_index.only(self.pod_locations.current_node(pod))
+        return self.safe_nodes(pod) & among & ~current != 0
 
-    def _plenty(self, demand: Demand, among: NodeSet) -> bool:
-        """Whether two nodes of the set would take any such pod; one of them is not its own."""
-        known = self._plentiful.get(demand)
-        if known is None or known[:2] != (self.room.version, among):
-            nodes = self.open_to(demand, "") & self.room.enough_for(demand) & among
-            known = (self.room.version, among, nodes.bit_count() > 1)
-            self._plentiful[demand] = known
+    def _has_two_feasible_nodes(self, demand: Demand, among: NodeSet) -> bool:
+        """Whether two nodes of the set would take such a pod: at least one is not its own."""
+        known = self._two_feasible.get(demand)
+        if known is None or known[:2] != (self.capacity.version, among):
+            nodes = self.open_to(demand, "") & self.capacity.enough_for(demand) & among
+            known = (self.capacity.version, among, nodes.bit_count() > 1)
+            self._two_feasible[demand] = known
         return known[2]
 
-    def plain(self, pod: Pod) -> bool:
-        """Whether nothing but labels, taints and room decides where pods of its make may go."""
+    def has_simple_constraints(self, pod: Pod) -> bool:
+        """Whether only labels, taints and free resources decide where pods of its template go."""
         template = pod.template
-        plain = self._plainly.get(template)
+        plain = self._simple.get(template)
         if plain is None:
             spec = template.spec
-            plain = self._plainly[template] = not (
+            plain = self._simple[template] = not (
                 spec.pinned
                 or spec.gated
                 or spec.resource_claims
@@ -129,85 +135,89 @@ class Outlook:
                 or spec.spread
                 or spec.anti_affinity
                 or spec.affinity
-                or self.neighbours.wishes_about(template)
-                or self.evenness.about(template)
-                or self.neighbours.wanted(template)
+                or self.pod_affinity.anti_affinity_terms_about(template)
+                or self.topology_spread.rules_about(template)
+                or self.pod_affinity.is_required_by_others(template)
             )
         return plain
 
-    def sparing(self, pod: Pod) -> NodeSet:
-        """Nodes the pod could move to without breaking what other pods rely on."""
-        if self._asked is not pod or self._sparing is None:
-            self.takers(pod)
-            self._sparing = self.evenness.sparing(pod) & self.neighbours.needed_at(pod)
-        return self._sparing
+    def harmless_nodes(self, pod: Pod) -> NodeSet:
+        """Nodes that the pod could move to without breaking constraints of other pods."""
+        if self._cached_pod is not pod or self._harmless is None:
+            self.feasible_nodes(pod)
+            self._harmless = self.topology_spread.harmless_nodes(
+                pod
+            ) & self.pod_affinity.keeping_others_affinity(pod)
+        return self._harmless
 
-    def likeliest(self, pod: Pod, among: NodeSet) -> str:
-        """The node of the set, which holds at least one, that the scheduler would rather choose."""
-        return self._landing.of(pod, among, self.residents.home(pod))
+    def highest_scored_node(self, pod: Pod, among: NodeSet) -> str:
+        """The node of a non-empty set that the scheduler would choose."""
+        return self._scoring.best_node(pod, among, self.pod_locations.current_node(pod))
 
-    def drawn_to(self, pod: Pod, among: NodeSet) -> str:
-        """The same, but the pod's own node unless the scheduler clearly prefers another.
+    def likely_node(self, pod: Pod, among: NodeSet) -> str:
+        """The pod's own node unless the scheduler clearly prefers another node of the set.
 
-        Pods that leave together change what the scheduler sees, each for the others.
+        Pods that leave together change each other's scores, so a small lead says nothing.
         """
-        return self._landing.of(pod, among, self.residents.home(pod), CLEAR_LEAD)
+        return self._scoring.best_node(pod, among, self.pod_locations.current_node(pod), CLEAR_LEAD)
 
     def live_replicas(self, owner: str) -> int:
-        """Pods of an owner that run or will run and that the plan has left alone so far."""
-        live = self._live.get(owner)
+        """Number of an owner's pods that run or will run and that the plan does not evict."""
+        live = self._live_of_owner.get(owner)
         if live is None:
-            live = self._live[owner] = sum(
+            live = self._live_of_owner[owner] = sum(
                 not (pod.finished or pod.terminating)
-                for pod in self._snapshot.population.of_owner(owner)
+                for pod in self._snapshot.pod_index.of_owner(owner)
             )
-        return live - self._gone.get(owner, 0)
+        return live - self._evicted_of_owner.get(owner, 0)
 
     def open_to(self, demand: Demand, own_node: str) -> NodeSet:
-        """Ready nodes that cordon, selector, affinity and taints leave open."""
+        """Ready nodes that cordon, node selector, node affinity and taints leave open."""
         key = (demand, own_node if demand.pinned else "")
         nodes = self._open.get(key)
         if nodes is None:
-            fleet = self._fleet
-            nodes = fleet.ready & self._uncordoned(demand)
-            nodes &= fleet.welcoming(demand, own_node) & fleet.tolerated_by(demand.tolerations)
+            node_index = self._node_index
+            nodes = node_index.ready & self._schedulable_for(demand)
+            nodes &= node_index.matching_node_affinity(demand, own_node) & node_index.tolerated_by(
+                demand.tolerations
+            )
             self._open[key] = nodes
         return nodes
 
-    def _uncordoned(self, demand: Demand) -> NodeSet:
-        suffers = any(toleration.tolerates(CORDON) for toleration in demand.tolerations)
-        return self._fleet.everyone if suffers else self._fleet.schedulable
+    def _schedulable_for(self, demand: Demand) -> NodeSet:
+        tolerates_cordon = any(toleration.tolerates(CORDON) for toleration in demand.tolerations)
+        return self._node_index.all_nodes if tolerates_cordon else self._node_index.schedulable
 
-    # -- the one entry ----------------------------------------------------------------------------
+    # -- moves ------------------------------------------------------------------------------------
 
     def move(self, pod: Pod, target: str) -> None:
-        """Lets the pod leave, and its replacement come to the target."""
+        """Move the pod: its replacement will be on the target."""
         for owner in pod.owners:
-            self._gone[owner.uid] = self._gone.get(owner.uid, 0) + 1
-        if not self._keep:
+            self._evicted_of_owner[owner.uid] = self._evicted_of_owner.get(owner.uid, 0) + 1
+        if not self._moves_take_no_place:
             self._shift(pod, target)
 
     def _shift(self, pod: Pod, target: str, *, back: bool = False) -> None:
-        self._asked = None
-        source = self.residents.home(pod)
+        self._cached_pod = None
+        source = self.pod_locations.current_node(pod)
         self._ports.move(pod, source, target)
         if pod.claims or pod.own_claims:
-            self._attachments.move(pod, source, target, back=back)
-        self.room.move(pod.spec.demand, source, target)
-        self._landing.changed(source, target)
-        self.residents.move(pod, target, back=back)
+            self._volumes.move(pod, source, target, back=back)
+        self.capacity.move(pod.spec.demand, source, target)
+        self._scoring.update(source, target)
+        self.pod_locations.move(pod, target, back=back)
 
-    def take_back(self, pod: Pod) -> None:
-        """Undoes a move that was only tried."""
+    def undo_move(self, pod: Pod) -> None:
+        """Undo a move that was only tried."""
         for owner in pod.owners:
-            self._gone[owner.uid] -= 1
-        if not self._keep:
+            self._evicted_of_owner[owner.uid] -= 1
+        if not self._moves_take_no_place:
             self._shift(pod, pod.node, back=True)
 
-    # -- for those who ask why --------------------------------------------------------------------
+    # -- diagnosis --------------------------------------------------------------------------------
 
     def ruled_out(self, pod: Pod, among: NodeSet) -> list[NodeRejection]:
-        """For each check the nodes that it is the first to rule out."""
+        """For each check the nodes of the set that it is the first to rule out."""
         left, rejections = among, list[NodeRejection]()
         for code, says, allowed in self._checks(pod):
             out = left & ~allowed
@@ -218,40 +228,56 @@ class Outlook:
 
     def lacking(self, pod: Pod, node: str) -> dict[str, int]:
         """What the node has too little of for the pod, each in the resource's own unit."""
-        return self.room.lacking(pod.spec.demand, node)
+        return self.capacity.lacking(pod.spec.demand, node)
 
     def _checks(self, pod: Pod) -> Iterator[tuple[str, str, NodeSet]]:
-        fleet, spec, demand = self._fleet, pod.spec, pod.spec.demand
-        home = self.residents.home(pod)
-        yield "unready", "not ready", fleet.ready
-        yield "cordoned", "cordoned", self._uncordoned(demand)
-        yield "node-affinity", "node selector or affinity", fleet.welcoming(demand, pod.node)
-        for taint, nodes in fleet.tainted.items():
+        node_index, spec, demand = self._node_index, pod.spec, pod.spec.demand
+        current = self.pod_locations.current_node(pod)
+        yield "unready", "not ready", node_index.ready
+        yield "cordoned", "cordoned", self._schedulable_for(demand)
+        yield (
+            "node-affinity",
+            "node selector or affinity",
+            node_index.matching_node_affinity(demand, pod.node),
+        )
+        for taint, nodes in node_index.tainted.items():
             if taint.hard and not spec.tolerates(taint):
-                yield "taint", f"taint {taint}", fleet.everyone & ~nodes
+                yield "taint", f"taint {taint}", node_index.all_nodes & ~nodes
         if spec.gated:
             yield "gated", "scheduling gates", 0
         if spec.resource_claims:
             yield "devices", "devices that the snapshot does not know", 0
-        for name, enough in self.room.by_resource(demand):
-            fits = self.room.still_fits_of(name, home)
-            own = fleet.only(home)
+        for name, enough in self.capacity.by_resource(demand):
+            fits = self.capacity.still_fits_of(name, current)
+            own = node_index.only(current)
             yield "room", name, enough | own if fits else enough & ~own
         if spec.host_ports:
             yield "host-port", "host port", self._ports.free_for(pod)
         if pod.claims:
-            if claim := self._attachments.unknown(pod):
+            if claim := self._volumes.unknown_claim(pod):
                 yield "volume", f"volume claim {claim}, which is not fully known", 0
                 return
-            yield "volume", "volume out of reach", self._attachments.reachable(pod)
-            yield "attach-limit", "limit of attached volumes", self._attachments.attachable(pod)
-        for rule in self.evenness.stated_by(pod):
+            yield "volume", "volume out of reach", self._volumes.reachable(pod)
+            yield "attach-limit", "limit of attached volumes", self._volumes.attachable(pod)
+        for rule in self.topology_spread.rules_of_pod(pod):
             if rule.hard:
-                nodes = self.evenness.open_under(rule, pod)
+                nodes = self.topology_spread.nodes_allowed_by(rule, pod)
                 yield "spread", f"spread over {rule.topology_key}", nodes
-        yield "anti-affinity", "anti-affinity of its own", self.neighbours.own_rules(pod)
-        yield "affinity", "pod affinity", self.neighbours.company(pod)
-        others = self.neighbours.rules_of_others(pod)
+        yield (
+            "anti-affinity",
+            "anti-affinity of its own",
+            self.pod_affinity.satisfying_own_anti_affinity(pod),
+        )
+        yield "affinity", "pod affinity", self.pod_affinity.satisfying_affinity(pod)
+        others = self.pod_affinity.satisfying_others_anti_affinity(pod)
         yield "kept-away", "anti-affinity of pods there", others
-        yield "breaks-spread", "would break the spread of others", self.evenness.sparing(pod)
-        yield "needed-nearby", "pods left behind need it near", self.neighbours.needed_at(pod)
+        yield (
+            "breaks-spread",
+            "would break the spread of others",
+            self.topology_spread.harmless_nodes(pod),
+        )
+        yield (
+            "needed-nearby",
+            "pods left behind need it near",
+            self.pod_affinity.keeping_others_affinity(pod),
+        )

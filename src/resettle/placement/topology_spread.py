@@ -1,4 +1,8 @@
-"""Topology spread as the scheduler reads it, and what a move does to the spread of others."""
+"""Topology spread as kube-scheduler's PodTopologySpread filter reads it.
+
+It also says where a pod can move without breaking the constraints of other pods, which the
+scheduler does not ask: it counts pods when it places one, not when one leaves.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,13 @@ from resettle.model.constraints import SpreadConstraint
 from resettle.model.node_index import NodeSet
 from resettle.model.pod import Pod, Template
 from resettle.model.selectors import NOTHING, Requirement, Selector
-from resettle.placement.pod_locations import Domains, Residents
+from resettle.placement.pod_locations import PodLocations, PodsPerDomain
 
 HARD = "DoNotSchedule"
 
 
-class Rule(Struct, frozen=True, eq=False):
-    """A constraint as pods of some template state it, over the domains that count for them.
+class SpreadRule(Struct, frozen=True, eq=False):
+    """A spread constraint resolved for pods of a template, over the nodes that count for them.
 
     Equal rules are one object.
     """
@@ -31,141 +35,145 @@ class Rule(Struct, frozen=True, eq=False):
     hard: bool
 
 
-class Evenness:
-    """The spread rules of a cluster, and how pods lie by them."""
+class TopologySpread:
+    """The spread rules of a cluster, and the number of pods in their domains."""
 
-    def __init__(self, residents: Residents) -> None:
-        self._residents = residents
-        self._known: dict[tuple[Any, ...], Rule] = {}
-        self._domains: dict[Rule, Domains] = {}
-        self._rules: dict[tuple[Template, str], tuple[Rule, ...]] = {}
-        self._stated: dict[str, tuple[Rule, ...]] = {}
-        self._about: dict[Template, tuple[Rule, ...]] = {}
+    def __init__(self, pod_locations: PodLocations) -> None:
+        self._pod_locations = pod_locations
+        self._known: dict[tuple[Any, ...], SpreadRule] = {}
+        self._domains: dict[SpreadRule, PodsPerDomain] = {}
+        self._rules: dict[tuple[Template, str], tuple[SpreadRule, ...]] = {}
+        self._hard_rules: dict[str, tuple[SpreadRule, ...]] = {}
+        self._rules_about: dict[Template, tuple[SpreadRule, ...]] = {}
 
-    def allowed(self, pod: Pod) -> NodeSet:
-        """Nodes where every hard constraint of the pod would let it in."""
-        nodes = self._residents.fleet.everyone
-        for rule in self.stated_by(pod):
+    def feasible_nodes(self, pod: Pod) -> NodeSet:
+        """Nodes that every hard constraint of the pod allows."""
+        nodes = self._pod_locations.node_index.all_nodes
+        for rule in self.rules_of_pod(pod):
             if rule.hard:
-                nodes &= self.open_under(rule, pod)
+                nodes &= self.nodes_allowed_by(rule, pod)
         return nodes
 
-    def open_under(self, rule: Rule, pod: Pod) -> NodeSet:
-        """Nodes where one constraint would let the pod in, once it has left its own."""
-        domains, home = self.domains(rule), self._residents.home(pod)
-        itself = self.counts(rule, pod.template)
-        here = domains.counted_at(home) if itself and self._residents.staying(pod) else None
-        least = domains.least
+    def nodes_allowed_by(self, rule: SpreadRule, pod: Pod) -> NodeSet:
+        """Nodes that one constraint allows, once the pod has left its current node."""
+        domains, current = self.domains(rule), self._pod_locations.current_node(pod)
+        counts_itself = self.counts(rule, pod.template)
+        here = (
+            domains.count_at(current)
+            if counts_itself and self._pod_locations.is_staying(pod)
+            else None
+        )
+        least = domains.smallest
         if here is not None:
             least = min(least, here - 1)
         if domains.number < rule.min_domains:
             least = 0
         if not domains.number:
-            return domains.having
-        most = rule.max_skew + least - itself
-        nodes = domains.up_to(most)
+            return domains.nodes_with_label
+        most = rule.max_skew + least - counts_itself
+        nodes = domains.nodes_with_at_most(most)
         if here is not None and here - 1 <= most:
-            nodes |= domains.around(home)
+            nodes |= domains.domain_of(current)
         if most >= 0:
-            nodes |= domains.having & ~domains.counted
+            nodes |= domains.nodes_with_label & ~domains.counted_nodes
         return nodes
 
-    def sparing(self, pod: Pod) -> NodeSet:
-        """Nodes where no hard constraint that holds today would be broken by the pod's move."""
-        nodes = self._residents.fleet.everyone
-        for rule in self.about(pod.template):
-            nodes &= self._keeping(rule, pod)
+    def harmless_nodes(self, pod: Pod) -> NodeSet:
+        """Nodes that the pod can move to without breaking a hard constraint that holds now."""
+        nodes = self._pod_locations.node_index.all_nodes
+        for rule in self.rules_about(pod.template):
+            nodes &= self._nodes_keeping(rule, pod)
         return nodes
 
-    def skew(self, rule: Rule) -> int:
-        """How far apart the largest domain and the smallest are."""
+    def skew(self, rule: SpreadRule) -> int:
+        """The difference between the largest domain and the smallest."""
         domains = self.domains(rule)
         if not domains.number:
             return 0
-        return domains.most - self.floor(rule)
+        return domains.largest - self.smallest_count(rule)
 
-    def floor(self, rule: Rule) -> int:
-        """What the smallest domain has; nothing while there are too few domains."""
+    def smallest_count(self, rule: SpreadRule) -> int:
+        """The count of the smallest domain; 0 while there are fewer than `minDomains`."""
         domains = self.domains(rule)
-        return 0 if domains.number < rule.min_domains else domains.least
+        return 0 if domains.number < rule.min_domains else domains.smallest
 
-    def domains(self, rule: Rule) -> Domains:
+    def domains(self, rule: SpreadRule) -> PodsPerDomain:
         """The pods that the rule counts, by domain."""
         domains = self._domains.get(rule)
         if domains is None:
-            tally = self._residents.selected(
+            counts = self._pod_locations.selected_by(
                 frozenset((rule.namespace,)), rule.selector, staying_only=True
             )
-            domains = self._domains[rule] = tally.over(rule.topology_key, rule.among)
+            domains = self._domains[rule] = counts.per_domain(rule.topology_key, rule.among)
         return domains
 
-    def counts(self, rule: Rule, template: Template) -> bool:
+    def counts(self, rule: SpreadRule, template: Template) -> bool:
         """Whether pods of the template are among those the rule counts."""
         return template.namespace == rule.namespace and rule.selector.matches(template.labels)
 
-    def stated_by(self, pod: Pod) -> tuple[Rule, ...]:
-        """The constraints that the pod itself states."""
+    def rules_of_pod(self, pod: Pod) -> tuple[SpreadRule, ...]:
+        """The pod's own constraints."""
         if not pod.template.spec.spread:
             return ()
         return self._rules_of(pod.template, pod.node)
 
-    def rules_of(self, template: Template) -> tuple[Rule, ...]:
-        """The constraints that pods of the template state, wherever they are."""
+    def rules_of_template(self, template: Template) -> tuple[SpreadRule, ...]:
+        """The constraints of pods of the template, on whichever node they are."""
         return self._rules_of(template, "") if template.spec.spread else ()
 
-    def about(self, template: Template) -> tuple[Rule, ...]:
-        """Hard constraints, whoever states them, that count pods of the template."""
-        rules = self._about.get(template)
+    def rules_about(self, template: Template) -> tuple[SpreadRule, ...]:
+        """Hard constraints of any pod that count pods of the template."""
+        rules = self._rules_about.get(template)
         if rules is None:
-            stated = self._stated_in(template.namespace)
-            rules = self._about[template] = tuple(
-                rule for rule in stated if rule.selector.matches(template.labels)
+            rules_there = self._hard_rules_in(template.namespace)
+            rules = self._rules_about[template] = tuple(
+                rule for rule in rules_there if rule.selector.matches(template.labels)
             )
         return rules
 
-    def _stated_in(self, namespace: str) -> tuple[Rule, ...]:
-        rules = self._stated.get(namespace)
+    def _hard_rules_in(self, namespace: str) -> tuple[SpreadRule, ...]:
+        rules = self._hard_rules.get(namespace)
         if rules is None:
-            population = self._residents.population
-            rules = self._stated[namespace] = tuple(
+            pod_index = self._pod_locations.pod_index
+            rules = self._hard_rules[namespace] = tuple(
                 dict.fromkeys(
                     rule
-                    for template in population.namespaces.get(namespace, ())
+                    for template in pod_index.namespaces.get(namespace, ())
                     if template.spec.spread
-                    for node in self._homes(template)
+                    for node in self._nodes_with_rules(template)
                     for rule in self._rules_of(template, node)
                     if rule.hard
                 )
             )
         return rules
 
-    def _homes(self, template: Template) -> Iterable[str]:
-        """Nodes whose pods may each state rules of their own; one will do for all the others."""
-        residents = self._residents
-        staying = filter(residents.staying, residents.population.active_of(template))
+    def _nodes_with_rules(self, template: Template) -> Iterable[str]:
+        """Nodes of pods whose rules may differ; one node is enough unless pods name their node."""
+        pod_locations = self._pod_locations
+        staying = filter(pod_locations.is_staying, pod_locations.pod_index.active_of(template))
         nodes = dict.fromkeys(pod.node for pod in staying)
         return nodes if template.spec.pinned else list(nodes)[:1]
 
-    def _rules_of(self, template: Template, node: str) -> tuple[Rule, ...]:
+    def _rules_of(self, template: Template, node: str) -> tuple[SpreadRule, ...]:
         key = (template, node if template.spec.pinned else "")
         rules = self._rules.get(key)
         if rules is None:
-            rules = self._rules[key] = tuple(self._read(template, node))
+            rules = self._rules[key] = tuple(self._resolve(template, node))
         return rules
 
-    def _read(self, template: Template, node: str) -> Iterator[Rule]:
-        fleet, spread = self._residents.fleet, template.spec.spread
-        everywhere = fleet.everyone
+    def _resolve(self, template: Template, node: str) -> Iterator[SpreadRule]:
+        node_index, spread = self._pod_locations.node_index, template.spec.spread
+        everywhere = node_index.all_nodes
         for constraint in spread:
             if constraint.when_unsatisfiable == HARD:
-                everywhere &= fleet.having(constraint.topology_key)
+                everywhere &= node_index.with_label(constraint.topology_key)
         for constraint in spread:
             hard = constraint.when_unsatisfiable == HARD
-            among = everywhere if hard else fleet.having(constraint.topology_key)
+            among = everywhere if hard else node_index.with_label(constraint.topology_key)
             if constraint.node_affinity_policy == "Honor":
-                among &= fleet.welcoming(template.spec.demand, node)
+                among &= node_index.matching_node_affinity(template.spec.demand, node)
             if constraint.node_taints_policy == "Honor":
-                among &= fleet.tolerated_by(template.spec.demand.tolerations)
+                among &= node_index.tolerated_by(template.spec.demand.tolerations)
             parts = (
                 template.namespace,
                 _selector(constraint, template),
@@ -175,26 +183,26 @@ class Evenness:
                 constraint.min_domains if hard else 1,
                 hard,
             )
-            yield self._known.setdefault(parts, Rule(*parts))
+            yield self._known.setdefault(parts, SpreadRule(*parts))
 
-    def _keeping(self, rule: Rule, pod: Pod) -> NodeSet:
-        """Nodes where the rule would still hold with the pod moved there, if it holds now."""
-        everyone = self._residents.fleet.everyone
-        domains, home = self.domains(rule), self._residents.home(pod)
+    def _nodes_keeping(self, rule: SpreadRule, pod: Pod) -> NodeSet:
+        """Nodes where the rule still holds after the pod moves there, if it holds now."""
+        all_nodes = self._pod_locations.node_index.all_nodes
+        domains, current = self.domains(rule), self._pod_locations.current_node(pod)
         if self.skew(rule) > rule.max_skew or not domains.number:
-            return everyone
-        here, floor, most = domains.counted_at(home), self.floor(rule), domains.most
+            return all_nodes
+        here, smallest, most = domains.count_at(current), self.smallest_count(rule), domains.largest
         back = 0
         if here is not None:
-            back = domains.around(home) & rule.among
-            floor = min(floor, here - 1) if domains.number >= rule.min_domains else 0
-            if here == most and not domains.exactly(most) & ~domains.around(home):
-                most = max((level for level in domains.levels if level < here), default=0)
+            back = domains.domain_of(current) & rule.among
+            smallest = min(smallest, here - 1) if domains.number >= rule.min_domains else 0
+            if here == most and not domains.nodes_with_exactly(most) & ~domains.domain_of(current):
+                most = max((level for level in domains.distinct_counts if level < here), default=0)
                 most = max(most, here - 1)
-        if most - floor > rule.max_skew:
+        if most - smallest > rule.max_skew:
             return back
-        inside = domains.up_to(floor + rule.max_skew - 1) & rule.among
-        return back | inside | everyone & ~rule.among
+        inside = domains.nodes_with_at_most(smallest + rule.max_skew - 1) & rule.among
+        return back | inside | all_nodes & ~rule.among
 
 
 def _selector(constraint: SpreadConstraint, template: Template) -> Selector:
@@ -204,6 +212,6 @@ def _selector(constraint: SpreadConstraint, template: Template) -> Selector:
         for key in constraint.match_label_keys
         if key in labels
     )
-    selector = (constraint.selector or NOTHING).also(same)
-    # The scheduler counts nobody where nothing is asked of labels, not everybody.
+    selector = (constraint.selector or NOTHING).narrow(same)
+    # For the scheduler a selector without requirements counts no pods, not all pods.
     return selector if selector.requirements else NOTHING

@@ -1,9 +1,8 @@
-"""Volumes and the nodes they tie a pod to.
+"""Volumes: the nodes that can reach them, and how many more each node can attach.
 
-A claim that is not in the snapshot, or whose volume is not, might tie the pod to any node: nothing
-is known to take such a pod.
-
-Volumes of one driver: where each is attached, and how many more each node can take.
+Counterpart of kube-scheduler's filters VolumeBinding, VolumeRestrictions, VolumeZone and
+NodeVolumeLimits. If a claim or its volume is not in the snapshot, it might tie the pod to any
+node, so no node counts as feasible.
 """
 
 from __future__ import annotations
@@ -12,27 +11,29 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from resettle.model.node_index import Fleet, NodeSet
+from resettle.model.node_index import NodeIndex, NodeSet
 from resettle.model.objects import Volume
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
-from resettle.placement.capacity import Stock
-from resettle.placement.pod_locations import Residents
+from resettle.placement.capacity import FreeResource
+from resettle.placement.pod_locations import PodLocations
 
 UNLIMITED = 1 << 30
 
 
-class Slots:
-    """Attachments of one driver, while pods and their volumes move."""
+class DriverAttachments:
+    """The attached volumes of one CSI driver, updated as pods move."""
 
-    def __init__(self, fleet: Fleet, limits: Mapping[str, int]) -> None:
-        self._fleet = fleet
-        self._free = Stock(fleet, [limits.get(node.name, UNLIMITED) for node in fleet])
+    def __init__(self, node_index: NodeIndex, limits: Mapping[str, int]) -> None:
+        self._node_index = node_index
+        self._free = FreeResource(
+            node_index, [limits.get(node.name, UNLIMITED) for node in node_index]
+        )
         self._on: dict[str, Counter[str]] = {}
         self._where: dict[str, set[str]] = {}
 
     def attach(self, node: str, handles: Iterable[str]) -> None:
-        """Attaches volumes to a node for one more pod."""
+        """Attach volumes to a node for one more pod."""
         there = self._on.setdefault(node, Counter())
         for handle in handles:
             there[handle] += 1
@@ -41,7 +42,7 @@ class Slots:
                 self._change(node, -1)
 
     def detach(self, node: str, handles: Iterable[str]) -> None:
-        """Lets go of them; the last pod that uses a volume takes it along."""
+        """Detach volumes for one pod; a volume stays attached while another pod uses it."""
         there = self._on[node]
         for handle in handles:
             there[handle] -= 1
@@ -50,14 +51,14 @@ class Slots:
                 self._where[handle].discard(node)
                 self._change(node, 1)
 
-    def open_to(self, handles: set[str], home: str, brought: set[str]) -> NodeSet:
-        """Nodes that can attach these, once the pod at home has taken along what it brought."""
+    def attachable_nodes(self, handles: set[str], current: str, brought: set[str]) -> NodeSet:
+        """Nodes that can attach these, once the pod's own volumes have left its current node."""
         nodes = self._free.at_least(len(handles))
-        special = {home}.union(*(self._where.get(handle, ()) for handle in handles))
+        special = {current}.union(*(self._where.get(handle, ()) for handle in handles))
         for name in special:
-            single = self._fleet.only(name)
+            single = self._node_index.only(name)
             if single:
-                fits = self._fits(name, handles, brought if name == home else set())
+                fits = self._fits(name, handles, brought if name == current else set())
                 nodes = nodes | single if fits else nodes & ~single
         return nodes
 
@@ -65,11 +66,11 @@ class Slots:
         there = self._on.get(node, Counter())
         freed = {handle for handle in brought if there[handle] == 1}
         new = sum(handle not in there or handle in freed for handle in handles)
-        return not new or self._free.left[self._fleet.position[node]] + len(freed) >= new
+        return not new or self._free.free[self._node_index.position[node]] + len(freed) >= new
 
     def _change(self, node: str, by: int) -> None:
-        if node in self._fleet.position:
-            self._free.change(self._fleet.position[node], by)
+        if node in self._node_index.position:
+            self._free.add(self._node_index.position[node], by)
 
 
 ZONE_LABELS = {
@@ -78,19 +79,19 @@ ZONE_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""Labels of a volume, and where a node says the same today."""
+"""Zone labels of a volume, and the label that nodes use for it now."""
 
 
-class Attachments:
-    """The claims of a snapshot, who uses them, and what each node can still attach."""
+class VolumeChecks:
+    """Checks of the volumes that pods use, over the claims of a snapshot."""
 
-    def __init__(self, snapshot: Snapshot, residents: Residents) -> None:
+    def __init__(self, snapshot: Snapshot, pod_locations: PodLocations) -> None:
         self._snapshot = snapshot
-        self._residents = residents
-        self._reach: dict[str, NodeSet] = {}
+        self._pod_locations = pod_locations
+        self._reachable: dict[str, NodeSet] = {}
 
-    def unknown(self, pod: Pod) -> str | None:
-        """The first claim of the pod that the snapshot cannot speak for."""
+    def unknown_claim(self, pod: Pod) -> str | None:
+        """The first claim of the pod that the snapshot does not fully know."""
         for name in pod.claims:
             claim = self._snapshot.claims.get(f"{pod.namespace}/{name}")
             if claim is None or claim.going:
@@ -100,107 +101,113 @@ class Attachments:
         return None
 
     def reachable(self, pod: Pod) -> NodeSet:
-        """Nodes that all volumes of the pod can be reached from."""
-        fleet = self._residents.fleet
-        nodes = fleet.everyone
+        """Nodes that can reach all volumes of the pod."""
+        node_index = self._pod_locations.node_index
+        nodes = node_index.all_nodes
         for name in pod.claims:
             claim = self._snapshot.claims[f"{pod.namespace}/{name}"]
-            if claim.one_pod_only and self._users[claim.key] > (pod.node in fleet.position):
+            if claim.one_pod_only and self._users[claim.key] > (pod.node in node_index.position):
                 return 0
             if claim.volume:
-                nodes &= self._reach_of(self._snapshot.volumes[claim.volume])
+                nodes &= self._reachable_from(self._snapshot.volumes[claim.volume])
         return nodes
 
     def attachable(self, pod: Pod) -> NodeSet:
-        """Nodes that can attach all volumes of the pod, going by their drivers' limits."""
-        nodes, home = self._residents.fleet.everyone, self._residents.home(pod)
+        """Nodes that can attach all volumes of the pod within the limits of their drivers."""
+        nodes, current = (
+            self._pod_locations.node_index.all_nodes,
+            self._pod_locations.current_node(pod),
+        )
         brought = self._handles(pod)
         for driver, handles in _by_driver(self._volumes(pod)).items():
-            if driver in self._slots:
-                nodes &= self._slots[driver].open_to(handles, home, brought[driver])
+            if driver in self._drivers:
+                nodes &= self._drivers[driver].attachable_nodes(handles, current, brought[driver])
         return nodes
 
     def move(self, pod: Pod, source: str, target: str, *, back: bool = False) -> None:
-        """Detaches the pod's volumes from one node and attaches them to another.
+        """Detach the pod's volumes from one node and attach them to another.
 
-        Claims made for the pod alone go with it; what its replacement gets is not known yet.
+        Ephemeral claims are deleted with the pod; those of its replacement are not known yet.
         """
         for driver, handles in self._handles(pod).items():
-            if driver in self._slots:
-                self._slots[driver].detach(source, handles)
+            if driver in self._drivers:
+                self._drivers[driver].detach(source, handles)
         for driver, handles in _by_driver(self._volumes(pod, own=back)).items():
-            if driver in self._slots:
-                self._slots[driver].attach(target, handles)
+            if driver in self._drivers:
+                self._drivers[driver].attach(target, handles)
 
     def _handles(self, pod: Pod) -> dict[str, set[str]]:
-        """What is attached for the pod where it is."""
-        return _by_driver(self._volumes(pod, own=not self._residents.moved(pod)))
+        """The volumes that are attached for the pod on its current node, by driver."""
+        return _by_driver(self._volumes(pod, own=not self._pod_locations.is_moved(pod)))
 
     def _volumes(self, pod: Pod, *, own: bool = False) -> list[Volume]:
-        found = []
+        volumes = []
         for name in (*pod.claims, *pod.own_claims) if own else pod.claims:
             claim = self._snapshot.claims.get(f"{pod.namespace}/{name}")
             volume = self._snapshot.volumes.get(claim.volume) if claim else None
             if volume is not None:
-                found.append(volume)
-        return found
+                volumes.append(volume)
+        return volumes
 
     @cached_property
     def _users(self) -> Counter[str]:
-        """How many pods use each claim that one pod alone may use."""
+        """How many pods use each claim."""
         return Counter(
             f"{pod.namespace}/{name}"
-            for template in self._residents.population.templates
+            for template in self._pod_locations.pod_index.templates
             if template.spec.claim_volumes
-            for pod in self._residents.population.active_of(template)
-            if pod.node in self._residents.fleet.position
+            for pod in self._pod_locations.pod_index.active_of(template)
+            if pod.node in self._pod_locations.node_index.position
             for name in dict.fromkeys(pod.claims)
         )
 
     @cached_property
-    def _slots(self) -> dict[str, Slots]:
-        """The drivers whose volumes some node can attach only so many of."""
+    def _drivers(self) -> dict[str, DriverAttachments]:
+        """The drivers that have an attach limit on some node."""
         limits: dict[str, dict[str, int]] = {}
         for entry in self._snapshot.attach_limits.values():
             for driver, count in entry.limits.items():
                 limits.setdefault(driver, {})[entry.name] = count
-        residents = self._residents
-        slots = {driver: Slots(residents.fleet, counts) for driver, counts in limits.items()}
-        for template in residents.population.templates if slots else ():
+        pod_locations = self._pod_locations
+        drivers = {
+            driver: DriverAttachments(pod_locations.node_index, counts)
+            for driver, counts in limits.items()
+        }
+        for template in pod_locations.pod_index.templates if drivers else ():
             if template.spec.claim_volumes or template.spec.ephemeral_claims:
-                for pod in residents.population.active_of(template):
+                for pod in pod_locations.pod_index.active_of(template):
                     for driver, handles in self._handles(pod).items():
-                        if driver in slots:
-                            slots[driver].attach(residents.home(pod), handles)
-        return slots
+                        if driver in drivers:
+                            drivers[driver].attach(pod_locations.current_node(pod), handles)
+        return drivers
 
-    def _reach_of(self, volume: Volume) -> NodeSet:
-        nodes = self._reach.get(volume.name)
+    def _reachable_from(self, volume: Volume) -> NodeSet:
+        nodes = self._reachable.get(volume.name)
         if nodes is None:
-            fleet = self._residents.fleet
-            nodes = _zoned(volume, fleet)
+            node_index = self._pod_locations.node_index
+            nodes = _nodes_in_zones(volume, node_index)
             if volume.terms is not None:
                 matching = 0
                 for term in volume.terms:
-                    matching |= fleet.matching(term, "")
+                    matching |= node_index.matching_term(term, "")
                 nodes &= matching
-            self._reach[volume.name] = nodes
+            self._reachable[volume.name] = nodes
         return nodes
 
 
-def _zoned(volume: Volume, fleet: Fleet) -> NodeSet:
-    """Nodes in the zones that the volume's labels name; nodes that name none are not judged."""
-    nodes = fleet.everyone
-    placed = 0
+def _nodes_in_zones(volume: Volume, node_index: NodeIndex) -> NodeSet:
+    """Nodes in the zones of the volume's labels; nodes without zone labels pass (VolumeZone)."""
+    nodes = node_index.all_nodes
+    zoned = 0
     for key in ZONE_LABELS:
-        placed |= fleet.having(key)
+        zoned |= node_index.with_label(key)
     for key, today in ZONE_LABELS.items():
         if key in volume.labels:
             there = 0
             for value in volume.labels[key].split("__"):
-                there |= fleet.domains(key).get(value, 0)
-                there |= fleet.domains(today).get(value, 0) & ~fleet.having(key)
-            nodes &= there | ~placed & fleet.everyone
+                there |= node_index.domains(key).get(value, 0)
+                there |= node_index.domains(today).get(value, 0) & ~node_index.with_label(key)
+            nodes &= there | ~zoned & node_index.all_nodes
     return nodes
 
 

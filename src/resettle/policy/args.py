@@ -1,11 +1,8 @@
-"""What the policy room must know of plugins: name, arguments, and where each may be listed.
-
-It is told by its caller and never looks for plugins itself; `framework.plugin.Plugin` fits as is.
-
-What every plugin's arguments share: how they are spelled, and how they complain.
+"""The base of every plugin's arguments, and what a policy is checked against.
 
 A plugin's `Args` is a frozen struct; its fields are the keys of the policy in camelCase. `problems`
-names what no type can say (two fields that exclude each other). It is asked before defaults apply.
+reports what no type can express (two fields that exclude each other), before defaults apply. The
+plugins that exist are passed in by the caller (`framework.plugin.Plugin` fits `KnownPlugin`).
 """
 
 from __future__ import annotations
@@ -51,7 +48,7 @@ class Args(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fie
 
 
 class Namespaces(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Namespaces to keep to, or to keep out of."""
+    """Namespaces to include, or to exclude."""
 
     include: tuple[str, ...] = ()
     """Only pods of these namespaces."""
@@ -59,14 +56,14 @@ class Namespaces(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Pods of all namespaces but these."""
 
     def admits(self, namespace: str) -> bool:
-        """Whether a pod of this namespace is meant."""
+        """Whether pods of this namespace are selected."""
         if self.include and namespace not in self.include:
             return False
         return namespace not in self.exclude
 
 
-def one_sided(chosen: Namespaces | None, key: str) -> Iterator[Problem]:
-    """Complains when both lists of an include/exclude pair are filled."""
+def include_exclude_problems(chosen: Namespaces | None, key: str) -> Iterator[Problem]:
+    """A problem when both lists of an include/exclude pair are filled."""
     if chosen is not None and chosen.include and chosen.exclude:
         yield Problem(
             what="both `include` and `exclude` are set",
@@ -75,8 +72,8 @@ def one_sided(chosen: Namespaces | None, key: str) -> Iterator[Problem]:
         )
 
 
-def sound_selector(selector: LabelSelector | None, key: str) -> Iterator[Problem]:
-    """Complains about each part of a label selector that Kubernetes would not accept."""
+def selector_problems(selector: LabelSelector | None, key: str) -> Iterator[Problem]:
+    """A problem for each part of a label selector that Kubernetes would not accept."""
     if selector is not None:
         for at, what, fix in selector.problems():
             yield Problem(what=what, fix=fix, at=(key, *at))
@@ -91,8 +88,8 @@ class SelectingArgs(Args, frozen=True, kw_only=True):
     """Only pods with these labels."""
 
     def problems(self) -> Iterator[Problem]:
-        yield from one_sided(self.namespaces, "namespaces")
-        yield from sound_selector(self.label_selector, "labelSelector")
+        yield from include_exclude_problems(self.namespaces, "namespaces")
+        yield from selector_problems(self.label_selector, "labelSelector")
 
 
 class ExtensionPoint(StrEnum):
@@ -116,9 +113,10 @@ STRATEGY_POINTS = (ExtensionPoint.DESCHEDULE, ExtensionPoint.BALANCE)
 """Where pods are proposed, in this order in every cycle."""
 FILTER_POINTS = (ExtensionPoint.FILTER, ExtensionPoint.PRE_EVICTION_FILTER)
 """Where DefaultEvictor runs unless a policy says otherwise."""
-GUARD = "DefaultEvictor"
-MOVER = "EvictionAPI"
-"""How pods leave unless a profile names another way."""
+DEFAULT_EVICTOR = "DefaultEvictor"
+"""The filter of every profile that does not replace it."""
+DEFAULT_MOVER = "EvictionAPI"
+"""The mover of every profile that names no other."""
 
 
 class KnownPlugin(Protocol):

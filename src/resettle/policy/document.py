@@ -1,16 +1,9 @@
-"""`softTaints`: how the soft tainter marks nodes that are too full.
-
-It stands in the policy, beside the thresholds it goes by: both are checked, changed and taken anew
-together. A policy of the descheduler has no words for it and gets what stands here unwritten.
-
-Keys that `resettle/v1` adds: marked once, on their type.
-
-A field declared `Ours[int | None]` is an error in a policy of the descheduler; editors are told.
-
-A policy in two forms: the document as people write it, and the policy as resettle uses it.
+"""A policy in two forms: the document as people write it, and the policy as resettle uses it.
 
 The first half is the shape of `descheduler/v1alpha2` and `resettle/v1`; the second half is what
-every apiVersion becomes once it is read, checked and completed.
+every apiVersion becomes once it is read, checked and completed. A field declared
+`ResettleOnly[int | None]` exists in `resettle/v1` only and is an error in other policies; the JSON
+Schema says so too. `softTaints` is part of the policy because it uses the policy's thresholds.
 """
 
 from __future__ import annotations
@@ -31,7 +24,7 @@ PREFIXES = {
     "Levels": "nodeutilization.descheduler.kubernetes.io",
     "OpenShift": "nodeutilization.descheduler.openshift.io",
 }
-"""What stands before the `/` of a key unless a policy says otherwise, for each style."""
+"""The part of a key before the `/` unless a policy sets it, for each style."""
 MOST_LEVELS = 10
 _DOMAIN = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -45,7 +38,7 @@ class SoftTaints(Args, frozen=True, kw_only=True):
     """Which soft taints a node gets, and how many nodes may have some."""
 
     profile: str = ""
-    """Whose thresholds to go by, where several profiles have some."""
+    """The profile whose thresholds are used, where several profiles have some."""
     style: Literal["Levels", "OpenShift"] = "Levels"
     prefix: str = ""
     levels: Annotated[int, Meta(ge=1, le=MOST_LEVELS)] = 1
@@ -55,13 +48,13 @@ class SoftTaints(Args, frozen=True, kw_only=True):
 
     @property
     def domain(self) -> str:
-        """What stands before the `/` of every key."""
+        """The part of every key before the `/`."""
         return self.prefix or PREFIXES[self.style]
 
     def problems(self) -> Iterator[Problem]:
         if self.prefix and not _DOMAIN.fullmatch(self.prefix):
             yield Problem(
-                what=f"`{self.prefix}` cannot stand before the `/` of a taint's key",
+                what=f"`{self.prefix}` is not a valid prefix of a taint key",
                 fix=f"write a domain such as `{PREFIXES['Levels']}`",
                 at=("prefix",),
             )
@@ -73,21 +66,21 @@ class SoftTaints(Args, frozen=True, kw_only=True):
             )
 
 
-OURS = "resettle/v1"
-CONVERT = f"resettle policy convert --to {OURS}"
+RESETTLE_V1 = "resettle/v1"
+CONVERT_COMMAND = f"resettle policy convert --to {RESETTLE_V1}"
 
 T = TypeVar("T")
-Ours = Annotated[T, Meta(extra={"since": OURS}, description=f"`{OURS}` only")]
+ResettleOnly = Annotated[T, Meta(extra={"since": RESETTLE_V1}, description=f"`{RESETTLE_V1}` only")]
 
 
-def is_ours(kind: inspect.Type) -> bool:
+def is_resettle_only(kind: inspect.Type) -> bool:
     """Whether a field of this type exists in `resettle/v1` only."""
-    return isinstance(kind, inspect.Metadata) and (kind.extra or {}).get("since") == OURS
+    return isinstance(kind, inspect.Metadata) and (kind.extra or {}).get("since") == RESETTLE_V1
 
 
 V1ALPHA1 = "descheduler/v1alpha1"
 V1ALPHA2 = "descheduler/v1alpha2"
-IMPROVED = OURS
+IMPROVED = RESETTLE_V1
 API_VERSIONS = (V1ALPHA1, V1ALPHA2, IMPROVED)
 KIND = "DeschedulerPolicy"
 Share = Annotated[float, Meta(gt=0, le=100, description="a share in percent")]
@@ -113,7 +106,7 @@ class PluginSets(Document, frozen=True, kw_only=True):
     preevictionfilter: PluginSet = PluginSet()
     presort: PluginSet = PluginSet()
     sort: PluginSet = PluginSet()
-    evict: Ours[PluginSet] = PluginSet()
+    evict: ResettleOnly[PluginSet] = PluginSet()
 
     def at(self, point: ExtensionPoint) -> PluginSet:
         """The plugins of this extension point."""
@@ -154,8 +147,8 @@ class Prometheus(Document, frozen=True, kw_only=True):
 
     url: str = ""
     auth_token: AuthToken | None = None
-    token_file: Ours[str] = ""
-    ca_file: Ours[str] = ""
+    token_file: ResettleOnly[str] = ""
+    ca_file: ResettleOnly[str] = ""
 
 
 class MetricsProvider(Document, frozen=True, kw_only=True):
@@ -180,13 +173,13 @@ class PolicyDocument(Document, frozen=True, kw_only=True):
     max_no_of_pods_to_evict_per_node: Unsigned | None = None
     max_no_of_pods_to_evict_per_namespace: Unsigned | None = None
     max_no_of_pods_to_evict_total: Unsigned | None = None
-    max_percent_of_pods_to_evict: Ours[Share | None] = None
-    max_percent_of_nodes_to_evict_from: Ours[Share | None] = None
+    max_percent_of_pods_to_evict: ResettleOnly[Share | None] = None
+    max_percent_of_nodes_to_evict_from: ResettleOnly[Share | None] = None
     grace_period_seconds: Unsigned | None = None
     eviction_failure_event_notification: bool = False
     metrics_collector: MetricsCollector = MetricsCollector()
     metrics_providers: tuple[MetricsProvider | None, ...] = ()
-    soft_taints: Ours[SoftTaints] = SoftTaints()
+    soft_taints: ResettleOnly[SoftTaints] = SoftTaints()
     profiles: tuple[ProfileDocument | None, ...] = ()
 
 
@@ -202,7 +195,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Of the nodes in scope: how many of them pods may leave."""
 
 
-class Profile(Struct, frozen=True, kw_only=True):
+class ProfileConfig(Struct, frozen=True, kw_only=True):
     """What one profile runs: the plugins of each extension point in order, and their arguments."""
 
     name: str
@@ -214,7 +207,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     """A policy without mistakes, ready to be used."""
 
     api_version: str
-    profiles: tuple[Profile, ...] = ()
+    profiles: tuple[ProfileConfig, ...] = ()
     node_selector: Selector = EVERYTHING
     limits: Limits = Limits()
     grace_period_seconds: int | None = None
@@ -226,5 +219,5 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     @property
     def improved(self) -> bool:
-        """Whether the policy asks for resettle's own semantics rather than the original's."""
+        """Whether the policy asks for resettle's own semantics rather than upstream's."""
         return self.api_version == IMPROVED

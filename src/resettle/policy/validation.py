@@ -1,4 +1,7 @@
-"""The rules of a whole document: node selector, limits, providers of metrics, soft taints."""
+"""Checks of the top level: node selector, limits, providers of metrics, soft taints.
+
+Each function returns the value for the `Policy` and reports what is wrong with it.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from resettle.policy.document import (
     Limits,
     MetricsProvider,
     PolicyDocument,
-    Profile,
+    ProfileConfig,
     Prometheus,
     SoftTaints,
 )
-from resettle.policy.problems import Report, did_you_mean
+from resettle.policy.problems import ProblemCollector, did_you_mean
 from resettle.policy.versions.upstream_differences import PERCENT_OF_NODES, PERCENT_OF_PODS
 from resettle.policy.yaml.source import KeyPath
 
@@ -33,7 +36,7 @@ _WEB_ADDRESS = re.compile(
 SOURCES = ("KubernetesMetrics", "Prometheus")
 
 
-def node_selector(document: PolicyDocument, report: Report) -> Selector:
+def node_selector(document: PolicyDocument, report: ProblemCollector) -> Selector:
     """The nodes the policy keeps to; all of them when it does not say."""
     if document.node_selector is None:
         return EVERYTHING
@@ -63,19 +66,19 @@ def limits(document: PolicyDocument, *, improved: bool) -> Limits:
 
 
 def metrics_providers(
-    document: PolicyDocument, report: Report, *, improved: bool
+    document: PolicyDocument, report: ProblemCollector, *, improved: bool
 ) -> tuple[MetricsProvider, ...]:
-    """The providers, once each rule about them was asked."""
-    found: dict[str, int] = {}
+    """The providers, after every check of them."""
+    first_index: dict[str, int] = {}
     for index, provider in enumerate(document.metrics_providers):
         if provider is None:
             continue
         path: KeyPath = ("metricsProviders", index)
         source = provider.source
-        if source in found:
-            what = f"`{source}` is a source already, as `metricsProviders[{found[source]}]`"
+        if source in first_index:
+            what = f"`{source}` is a source already, as `metricsProviders[{first_index[source]}]`"
             report.error((*path, "source"), what, "keep one of the two")
-        found.setdefault(source, index)
+        first_index.setdefault(source, index)
         if source not in SOURCES:
             note = report.error if improved else report.warn
             _check_known(source, (*path, "source"), note)
@@ -88,18 +91,20 @@ def metrics_providers(
 
 
 def _check_known(source: str, path: KeyPath, note: Callable[[KeyPath, str, str], None]) -> None:
-    """Notes a source nobody reads from."""
+    """Report a source of metrics that does not exist."""
     what = f"no source of metrics is named `{source}`" if source else "`source` is missing"
     note(path, what, did_you_mean(source, SOURCES))
 
 
-def _check_prometheus(prometheus: Prometheus | None, path: KeyPath, report: Report) -> None:
-    """Reports what keeps a Prometheus server from being asked."""
+def _check_prometheus(
+    prometheus: Prometheus | None, path: KeyPath, report: ProblemCollector
+) -> None:
+    """Report what keeps a Prometheus server from being queried."""
     if prometheus is None:
         what = "the source `Prometheus` needs a `prometheus` block"
         report.error(path, what, "add `prometheus:` with its `url`")
         return
-    if report.faulty((*path, "url")):
+    if report.is_faulty((*path, "url")):
         pass
     elif not prometheus.url:
         fix = "write one such as `http://prometheus.monitoring:9090`"
@@ -114,9 +119,9 @@ def _check_prometheus(prometheus: Prometheus | None, path: KeyPath, report: Repo
         _check_token(prometheus.auth_token, (*path, "authToken"), report)
 
 
-def _check_token(token: AuthToken, path: KeyPath, report: Report) -> None:
-    """Reports an `authToken` that names no Secret."""
-    if report.faulty(path):
+def _check_token(token: AuthToken, path: KeyPath, report: ProblemCollector) -> None:
+    """Report an `authToken` that names no Secret."""
+    if report.is_faulty(path):
         return
     reference = token.secret_reference
     if reference is None:
@@ -130,13 +135,15 @@ def _check_token(token: AuthToken, path: KeyPath, report: Report) -> None:
 
 
 def soft_taints(
-    document: PolicyDocument, profiles: Iterable[Profile], report: Report
+    document: PolicyDocument, profiles: Iterable[ProfileConfig], report: ProblemCollector
 ) -> SoftTaints:
-    """How nodes are marked, once each rule about it was asked."""
+    """The settings of soft taints, after every check of them."""
     chosen = document.soft_taints
     for problem in chosen.problems():
         report.add(problem.under("softTaints"))
-    balancing = [it.name for it in profiles if BALANCER in it.enabled[ExtensionPoint.BALANCE]]
+    balancing = [
+        profile.name for profile in profiles if BALANCER in profile.enabled[ExtensionPoint.BALANCE]
+    ]
     if chosen.profile and chosen.profile not in balancing:
         what = f"no profile named `{chosen.profile}` balances with {BALANCER}"
         report.error(("softTaints", "profile"), what, did_you_mean(chosen.profile, balancing))

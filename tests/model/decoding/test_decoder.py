@@ -10,7 +10,7 @@ import pytest
 from resettle.errors import InputError
 from resettle.model.pod import CONDITIONS, Pod
 from resettle.model.snapshot import Snapshot
-from resettle.placement.upstream_fit import Fit
+from resettle.placement.upstream_fit import NodeFit
 from resettle.testing import NOW, budget, claim, cluster, node, pod, priority_class
 from resettle.times import parse_time
 
@@ -117,8 +117,8 @@ def pinned(name: str) -> Object:
 def allowed(snapshot: Snapshot, name: str) -> set[str]:
     found = snapshot.pod("default", name)
     assert found is not None
-    nodes = Fit(snapshot).allowed(found.spec.demand, found.node)
-    return {it.name for it in snapshot.fleet.members(nodes)}
+    nodes = NodeFit(snapshot).open_to(found.spec.demand, found.node)
+    return {it.name for it in snapshot.node_index.members(nodes)}
 
 
 def test_the_pods_of_a_daemon_set_share_a_spec_though_each_is_tied_to_its_node() -> None:
@@ -248,7 +248,7 @@ def test_a_node_is_ready_unless_it_says_otherwise(conditions: Any, ready: bool) 
     made = node("n1")
     made.node["status"]["conditions"] = conditions
 
-    (found,) = cluster(made).snapshot().fleet.nodes
+    (found,) = cluster(made).snapshot().node_index.nodes
 
     assert found.ready is ready
 

@@ -11,7 +11,7 @@ from resettle.framework import default_registry
 from resettle.model import Semantics
 from resettle.policy.load import read_policy
 from resettle.policy.versions.upgrade import Difference, differences
-from resettle.policy.versions.upstream_differences import HABITS
+from resettle.policy.versions.upstream_differences import UPSTREAM_BEHAVIOURS
 
 REGISTRY = default_registry()
 QUIET = {"nodeFit": False, "minReplicas": 0, "minPodAge": "0s"}
@@ -55,19 +55,19 @@ def found(
 
 
 def habits(told: tuple[Difference, ...]) -> set[str]:
-    return {one.habit for one in told}
+    return {one.behaviour for one in told}
 
 
 def test_every_flag_has_its_words_and_every_word_its_flag() -> None:
-    assert set(HABITS) == set(Semantics.__struct_fields__)
+    assert set(UPSTREAM_BEHAVIOURS) == set(Semantics.__struct_fields__)
 
 
-@pytest.mark.parametrize("flag", HABITS)
+@pytest.mark.parametrize("flag", UPSTREAM_BEHAVIOURS)
 def test_a_habit_is_told_in_whole_sentences_and_of_plugins_that_exist(flag: str) -> None:
-    habit = HABITS[flag]
+    habit = UPSTREAM_BEHAVIOURS[flag]
 
-    assert all(said[0].isupper() or said[0] == "`" for said in (habit.peer, habit.ours))
-    assert all(said.endswith(".") for said in (habit.peer, habit.ours))
+    assert all(said[0].isupper() or said[0] == "`" for said in (habit.upstream, habit.resettle))
+    assert all(said.endswith(".") for said in (habit.upstream, habit.resettle))
     assert set(habit.plugins) <= set(REGISTRY)
 
 
@@ -108,7 +108,7 @@ def test_where_nothing_is_left_unsaid_only_what_touches_every_policy_is_told() -
         pytest.param(
             "RemoveDuplicates",
             None,
-            {"moves_without_gain", "copies_told_by_spelling"},
+            {"moves_without_gain", "copies_compared_by_spelling"},
             id="RemoveDuplicates",
         ),
         pytest.param(
@@ -152,7 +152,7 @@ def test_a_strategy_brings_the_habits_that_touch_it(
     told = found(a_profile(strategy, args))
 
     assert habits(told) == ALWAYS | flags
-    assert {one.about for one in told if one.habit in flags} <= {strategy}
+    assert {one.about for one in told if one.behaviour in flags} <= {strategy}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ SHARE_OF_NODES = (
     ],
 )
 def test_limits_that_were_not_there_are_told(top: dict[str, Any], told: list[str]) -> None:
-    unsaid = [str(one) for one in found(a_profile(), **top) if one.habit == "permissive_defaults"]
+    unsaid = [str(one) for one in found(a_profile(), **top) if one.behaviour == "permissive_defaults"]
 
     assert unsaid == told
 
@@ -256,7 +256,7 @@ def test_an_argument_of_the_guard_that_is_left_unsaid_is_told(key: str, told: st
 def test_taints_that_will_not_count_are_told(args: dict[str, Any], lines: int) -> None:
     told = found(a_profile("RemovePodsViolatingNodeTaints", args))
 
-    assert [one.habit for one in told].count("permissive_defaults") == lines
+    assert [one.behaviour for one in told].count("permissive_defaults") == lines
 
 
 # -- what was read and not done -------------------------------------------------------------------

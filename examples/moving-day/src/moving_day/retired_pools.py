@@ -49,16 +49,16 @@ def deschedule(args: Args, view: View, draft: Draft) -> Stopped | None:
     retired = {node: pool for node in view.nodes if (pool := retired_pool(node, args))}
     if not retired:
         return NOTHING_RETIRED
-    staying = view.in_scope & ~view.fleet.set_of(retired)
+    staying = view.in_scope & ~view.node_index.set_of(retired)
     if not staying:
         return NOTHING_STAYS
     reasons = {
         pod: f"{node.name} belongs to the retired pool {pool}"
         for node, pool in retired.items()
-        for pod in draft.walked(view.active_on(node))
+        for pod in draft.presort(view.active_on(node))
     }
-    for pod in draft.ordered(reasons):
-        if not view.upstream_fit.elsewhere(pod, staying):
+    for pod in draft.sort(reasons):
+        if not view.upstream_fit.feasible_elsewhere(pod, staying):
             draft.note(pod, "no-room", f"{reasons[pod]}, but no node that stays would take it")
         elif draft.propose(pod, because=reasons[pod], onto=staying).limit is Limit.TOTAL:
             return LIMIT_REACHED

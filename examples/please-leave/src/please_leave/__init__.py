@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from resettle.framework import (
     AnswerLost,
     ClusterError,
-    Deed,
-    Ending,
-    Hands,
+    Permission,
+    MoveResult,
+    ApiRequests,
     Move,
     Options,
-    Outcome,
+    MoveResponse,
     Plugin,
     Problem,
 )
@@ -47,11 +47,11 @@ class Args(PluginArgs, frozen=True, kw_only=True):
 class PleaseLeave:
     """Labels pods, each by one request."""
 
-    def __init__(self, args: Args, hands: Hands) -> None:
+    def __init__(self, args: Args, hands: ApiRequests) -> None:
         self._label = args.label
         self._hands = hands
 
-    async def move(self, move: Move, options: Options) -> Outcome:
+    async def move(self, move: Move, options: Options) -> MoveResponse:
         pod = move.pod
         # The uid makes sure that it is this pod: for a namesake the API server answers 409.
         wanted = {
@@ -67,20 +67,20 @@ class PleaseLeave:
                 content_type="application/merge-patch+json",
             )
         except AnswerLost as error:
-            return Outcome(Ending.UNKNOWN, str(error))
+            return MoveResponse(MoveResult.UNKNOWN, str(error))
         except ClusterError as error:
-            return Outcome(Ending.ERROR, str(error))
+            return MoveResponse(MoveResult.ERROR, str(error))
         match reply.status:
             case 200:
-                return Outcome(Ending.BACKGROUND)
+                return MoveResponse(MoveResult.BACKGROUND)
             case 404 | 409:
-                return Outcome(Ending.GONE)
+                return MoveResponse(MoveResult.GONE)
             case code:
-                return Outcome(Ending.ERROR, f"the API server answered {code}")
+                return MoveResponse(MoveResult.ERROR, f"the API server answered {code}")
 
 
-def acts(args: Args) -> tuple[Deed, ...]:
-    return (Deed("patch", "pods"),)
+def acts(args: Args) -> tuple[Permission, ...]:
+    return (Permission("patch", "pods"),)
 
 
-PLUGIN = Plugin(name="PleaseLeave", args=Args, evict=PleaseLeave, acts=acts)
+PLUGIN = Plugin(name="PleaseLeave", args=Args, evict=PleaseLeave, permissions=acts)

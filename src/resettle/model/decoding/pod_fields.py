@@ -1,6 +1,6 @@
-"""Parts of a pod as the wire has them, read once for all pods that share them.
+"""Fields of a pod from the wire to the model: containers, volumes, affinity, tolerations, spread.
 
-Where pods want to be, from the wire to the model: selectors, affinity terms, spread.
+Fields that arrive as bytes are decoded once for all pods with equal bytes; `pod_parts` keeps them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NO_VOLUMES: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
 def container_states_of(
     statuses: tuple[wire.ContainerStatus, ...] | None,
 ) -> tuple[ContainerState, ...]:
-    """What the kubelet last said of each container."""
+    """The last reported state of each container."""
     return tuple(map(_container_state, statuses or ()))
 
 
@@ -60,8 +60,8 @@ def _container_state(status: wire.ContainerStatus) -> ContainerState:
     )
 
 
-def volumes_of(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """The claims among the volumes, the volumes that get a claim made, whether data is local."""
+def volumes_of(volumes: list[wire.PodVolume]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Names of claims, names of volumes with an ephemeral claim, and whether any is local."""
     claims: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     local = False
@@ -75,14 +75,16 @@ def volumes_of(volumes: list[wire.Volume]) -> tuple[tuple[str, ...], tuple[str, 
     return claims, own, local
 
 
-def annotations_of(marks: wire.WatchedAnnotations | None) -> dict[str, str]:
+def annotations_of(annotations: wire.WatchedAnnotations | None) -> dict[str, str]:
     """The annotations that are there, by name."""
-    told = astuple(marks) if marks else ()
-    return {name: mark for name, mark in zip(ANNOTATIONS, told, strict=False) if mark is not None}
+    decoded = astuple(annotations) if annotations else ()
+    return {
+        name: value for name, value in zip(ANNOTATIONS, decoded, strict=False) if value is not None
+    }
 
 
-def rare_parts_of(item: wire.PodSpec) -> tuple[bytes, ...]:
-    """What few pods have, undecoded; nothing for all the others."""
+def rare_fields_of(item: wire.PodSpec) -> tuple[bytes, ...]:
+    """Undecoded fields that few pods have; an empty tuple for pods with none of them."""
     selector, spread = item.node_selector, item.topology_spread_constraints
     overhead, resources, claims = item.overhead, item.resources, item.resource_claims
     gates = item.scheduling_gates
@@ -91,38 +93,40 @@ def rare_parts_of(item: wire.PodSpec) -> tuple[bytes, ...]:
     return tuple(map(bytes, (selector, spread, overhead, resources, claims, gates)))
 
 
-def asked_by(containers: list[wire.Container]) -> tuple[Any, ...]:
-    """What makes containers alike: their images, and what they ask of a node."""
+def containers_key(containers: list[wire.Container]) -> tuple[Any, ...]:
+    """A key that is equal for containers with equal images, resources and ports."""
     return tuple([(c.image, bytes(c.resources), c.restart_policy, c.ports) for c in containers])
 
 
-def unpinned(affinity: bytes, node: bytes) -> bytes:
-    """The affinity with the pod's own node taken out by name, if it is pinned to that."""
-    found = _PIN.search(affinity)
-    if not node or found is None or found[2] != node:
+def replace_own_node_name(affinity: bytes, node: bytes) -> bytes:
+    """The affinity with a placeholder for the node's name, if it pins the pod to its own node."""
+    pin = _PIN.search(affinity)
+    if not node or pin is None or pin[2] != node:
         return affinity
-    return affinity[: found.end(1)] + _OWN_NODE_JSON + affinity[found.start(3) :]
+    return affinity[: pin.end(1)] + _OWN_NODE_JSON + affinity[pin.start(3) :]
 
 
 def conditions_of(conditions: list[wire.ConditionStatus]) -> tuple[Conditions, bytes]:
-    """What holds, and packed since when; most of a pod's conditions changed at once."""
-    shape = tuple([(it.type, it.status, it.reason or "") for it in conditions])
-    times = [it.last_transition_time for it in conditions]
-    first = times[0]
+    """The conditions without times, and their times packed into bytes."""
+    shape = tuple(
+        [(condition.type, condition.status, condition.reason or "") for condition in conditions]
+    )
+    times = [condition.last_transition_time for condition in conditions]
+    first = times[0]  # most often all conditions changed in one second
     if times.count(first) == len(times):
-        return shape, _packed(first) * len(times)
-    return shape, b"".join(map(_packed, times))
+        return shape, _pack_time(first) * len(times)
+    return shape, b"".join(map(_pack_time, times))
 
 
 def ready_of(conditions: Iterable[wire.ConditionStatus]) -> bool:
     """Whether the pod counts as healthy for its budget."""
-    for it in conditions:
-        if it.type == "Ready":
-            return it.status == "True"
+    for condition in conditions:
+        if condition.type == "Ready":
+            return condition.status == "True"
     return False
 
 
-def _packed(time: str | None) -> bytes:
+def _pack_time(time: str | None) -> bytes:
     instant = parse_time(time)
     second = int(instant.timestamp()) if instant else 0
     return second.to_bytes(8, byteorder, signed=True)
@@ -133,26 +137,26 @@ _tolerations = msgspec.json.Decoder(list[wire.TolerationItem] | None)
 _spread = msgspec.json.Decoder(list[wire.SpreadItem] | None)
 
 
-class Wishes(Struct, frozen=True):
-    """What an affinity says."""
+class DecodedAffinity(Struct, frozen=True):
+    """The affinity of a pod, as far as the model has it."""
 
-    nodes: tuple[NodeTerm, ...] | None = None
-    """Where alone the pod may be; None if it does not say."""
-    speaks_of_nodes: bool = False
-    preferred_nodes: tuple[PreferredTerm, ...] = ()
-    near: tuple[PodTerm, ...] = ()
-    away: tuple[PodTerm, ...] = ()
-    preferred_away: tuple[PreferredPodTerm, ...] = ()
+    required_node_terms: tuple[NodeTerm, ...] | None = None
+    """Required node affinity; None if there is none."""
+    has_node_affinity: bool = False
+    preferred_node_terms: tuple[PreferredTerm, ...] = ()
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    preferred_anti_affinity: tuple[PreferredPodTerm, ...] = ()
 
 
-def wishes_of(raw: bytes) -> Wishes:
-    """What an affinity says, undecoded or not there as it may be."""
-    told = _affinity.decode(raw) if raw else None
-    if told is None:
-        return _NO_WISHES
-    nodes, near, away = told.node_affinity, told.pod_affinity, told.pod_anti_affinity
+def affinity_of(raw: bytes) -> DecodedAffinity:
+    """The affinity that these bytes encode; empty bytes mean none."""
+    decoded = _affinity.decode(raw) if raw else None
+    if decoded is None:
+        return _NO_AFFINITY
+    nodes, near, away = decoded.node_affinity, decoded.pod_affinity, decoded.pod_anti_affinity
     required = nodes.required if nodes else None
-    return Wishes(
+    return DecodedAffinity(
         None if required is None else tuple(map(node_term_of, required.node_selector_terms or ())),
         nodes is not None,
         tuple(
@@ -168,11 +172,11 @@ def wishes_of(raw: bytes) -> Wishes:
     )
 
 
-_NO_WISHES = Wishes()
+_NO_AFFINITY = DecodedAffinity()
 
 
 def tolerations_of(raw: bytes) -> tuple[Toleration, ...]:
-    """The tolerations that these bytes write down."""
+    """The tolerations that these bytes encode."""
     return tuple(
         Toleration(t.key or "", t.operator or "", t.value or "", t.effect or "")
         for t in (_tolerations.decode(raw) if raw else None) or ()
@@ -180,7 +184,7 @@ def tolerations_of(raw: bytes) -> tuple[Toleration, ...]:
 
 
 def spread_of(raw: bytes) -> tuple[SpreadConstraint, ...]:
-    """The topology spread constraints that these bytes write down."""
+    """The topology spread constraints that these bytes encode."""
     return tuple(map(_spread_constraint, (_spread.decode(raw) if raw else None) or ()))
 
 
@@ -197,23 +201,23 @@ def node_term_of(term: wire.SelectorTerm) -> NodeTerm:
 
 
 def selector_of(selector: wire.LabelSelectorObject | None) -> Selector | None:
-    """The selector compiled: `NOTHING` where it is absent, None where it cannot be read."""
+    """The compiled selector: `NOTHING` if it is absent, None if it is invalid."""
     if selector is None:
         return NOTHING
     return LabelSelector(
         match_labels=selector.match_labels or {},
         match_expressions=tuple(selector.match_expressions or ()),
-    ).compiled()
+    ).compile()
 
 
 def pod_term_of(term: wire.PodAffinityTerm) -> PodTerm:
     """A term of a pod affinity or anti-affinity."""
-    spaces = term.namespace_selector
+    namespace_selector = term.namespace_selector
     return PodTerm(
         term.topology_key,
         selector_of(term.label_selector),
         tuple(term.namespaces or ()),
-        None if spaces is None else selector_of(spaces),
+        None if namespace_selector is None else selector_of(namespace_selector),
         tuple(term.match_label_keys or ()),
         tuple(term.mismatch_label_keys or ()),
     )

@@ -1,10 +1,9 @@
 """The shapes of Kubernetes objects as the API writes them, with only the fields we use.
 
-Large parts that repeat from pod to pod stay undecoded (`Raw`), small ones become a `Key`: `decode`
-looks them up as they are and works out each distinct one once. All other fields are skipped.
-
-Types are written here as they are, not left as text for later: msgspec would read each of them back
-at every start.
+Large parts that repeat from pod to pod stay undecoded (`Raw`), small ones become a `Key`:
+`pod_parts` looks them up as they are and decodes each distinct one once. All other fields are
+skipped. There is no `from __future__ import annotations` here: msgspec would evaluate every
+annotation at each start.
 """
 
 from datetime import datetime
@@ -30,19 +29,19 @@ Name = Annotated[str, Constraint(min_length=1)]
 
 
 class Wire(Struct, gc=False, rename="camel"):
-    """A piece of an object on the wire."""
+    """A part of an object on the wire."""
 
 
 class Key(Struct, frozen=True, gc=False, rename="camel"):
-    """A piece by which something that is made of it is found again."""
+    """A hashable part, used as a key for what is built from it."""
 
 
 class Present(Wire):
-    """Something that is there; what it holds does not matter."""
+    """A field of which only the presence matters."""
 
 
 class WatchedAnnotations(Key, frozen=True):
-    """The annotations that can matter, and no others."""
+    """The annotations that are read, and no others."""
 
     evict: str | None = field(name=EVICT, default=None)
     prefer_no_eviction: str | None = field(name=PREFER_NO_EVICTION, default=None)
@@ -81,7 +80,7 @@ class ClaimSource(Wire):
     claim_name: str = ""
 
 
-class Volume(Wire):
+class PodVolume(Wire):
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: Present | None = None
@@ -92,7 +91,7 @@ class Volume(Wire):
 class PodSpec(Wire):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
-    volumes: list[Volume] | None = None
+    volumes: list[PodVolume] | None = None
     node_name: str | None = None
     priority: int | None = None
     node_selector: Raw = ABSENT
@@ -186,7 +185,7 @@ class NodeAffinity(Wire):
 
 
 class LabelSelectorObject(Wire):
-    """A selector inside an object; unknown keys are skipped like everywhere else."""
+    """A selector inside an object; unknown keys are skipped."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[Expression] | None = None
@@ -348,7 +347,7 @@ class MetricsMeta(Wire):
 
 
 class NodeMetrics(Wire):
-    """What a node uses, as the metrics API writes it."""
+    """The usage of a node in the metrics API."""
 
     metadata: MetricsMeta
     timestamp: str | None = None
@@ -360,7 +359,7 @@ class ContainerMetrics(Wire):
 
 
 class PodMetrics(Wire):
-    """What a pod uses, container by container, as the metrics API writes it."""
+    """The usage of a pod's containers in the metrics API."""
 
     metadata: MetricsMeta
     timestamp: str | None = None
@@ -371,7 +370,7 @@ class PodMetrics(Wire):
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
-class Document(Wire):
+class ObjectOrList(Wire):
     """Any object or list, before its kind is known."""
 
     kind: str = ""

@@ -1,7 +1,7 @@
 """`descheduler/v1alpha1`: its shape, and how it becomes a `descheduler/v1alpha2` document.
 
 Each enabled strategy turns into a profile of its own. `origins` remembers which line of the old
-document each part of the new one came from, so problems are told in the author's own words.
+document each part of the new one came from, so problems name the lines that the author wrote.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from msgspec import field
 
 from resettle.model.selectors import LabelSelector
 from resettle.policy.args import (
+    DEFAULT_EVICTOR,
     FILTER_POINTS,
-    GUARD,
     ExtensionPoint,
     Int32,
     KnownPlugins,
@@ -22,7 +22,7 @@ from resettle.policy.args import (
     Unsigned,
 )
 from resettle.policy.document import KIND, V1ALPHA2, Document
-from resettle.policy.problems import Report, did_you_mean
+from resettle.policy.problems import ProblemCollector, did_you_mean
 from resettle.policy.yaml.source import KeyPath
 from resettle.policy.yaml.typed_walk import shape_of
 
@@ -169,13 +169,13 @@ STRATEGIES: dict[str, dict[str, KeyPath]] = {
 }
 
 _PHASES: KeyPath = ("podLifeTime", "podStatusPhases")
-_GUARD_PARAMS: tuple[KeyPath, ...] = (
+_EVICTOR_PARAMS: tuple[KeyPath, ...] = (
     ("nodeFit",),
     ("thresholdPriority",),
     ("thresholdPriorityClassName",),
 )
 _KEPT = ("nodeSelector", "maxNoOfPodsToEvictPerNode", "maxNoOfPodsToEvictPerNamespace")
-_GUARD_SWITCHES = (
+_EVICTOR_SWITCHES = (
     "evictLocalStoragePods",
     "evictDaemonSetPods",
     "evictSystemCriticalPods",
@@ -184,21 +184,23 @@ _GUARD_SWITCHES = (
 )
 
 
-class Converted(NamedTuple):
+class ConvertedDocument(NamedTuple):
     """A `descheduler/v1alpha2` document in plain values, and where each part came from."""
 
     document: dict[str, Any]
     origins: dict[KeyPath, KeyPath]
 
 
-def converted(old: Mapping[str, Any], report: Report, plugins: KnownPlugins) -> Converted:
+def convert_document(
+    old: Mapping[str, Any], report: ProblemCollector, plugins: KnownPlugins
+) -> ConvertedDocument:
     """The old document as a new one; `old` holds what the walker could read of it."""
     origins: dict[KeyPath, KeyPath] = {}
     profiles: list[dict[str, Any]] = []
     for name, strategy in sorted(old.get("strategies", {}).items()):
         path: KeyPath = ("strategies", name)
         if name not in STRATEGIES or name not in plugins:
-            known = [one for one in STRATEGIES if one in plugins]
+            known = [strategy for strategy in STRATEGIES if strategy in plugins]
             what, place = f"no strategy is named `{name}`", report.source.place_of_key(path)
             report.error(path, what, did_you_mean(name, known), place=place)
             continue
@@ -213,19 +215,19 @@ def converted(old: Mapping[str, Any], report: Report, plugins: KnownPlugins) -> 
         profiles.append(_profile(name, params, old, plugins))
     kept = {key: old[key] for key in _KEPT if key in old}
     document = {"apiVersion": V1ALPHA2, "kind": KIND, **kept, "profiles": profiles}
-    return Converted(document, origins)
+    return ConvertedDocument(document, origins)
 
 
 def _profile(
     name: str, params: Mapping[str, Any], old: Mapping[str, Any], plugins: KnownPlugins
 ) -> dict[str, Any]:
     """The profile that one strategy becomes."""
-    sets = {point.value: {"enabled": [GUARD]} for point in FILTER_POINTS}
+    sets = {point.value: {"enabled": [DEFAULT_EVICTOR]} for point in FILTER_POINTS}
     sets[_point_of(name, plugins).value] = {"enabled": [name]}
     return {
         "name": f"strategy-{name}-profile",
         "pluginConfig": [
-            {"name": GUARD, "args": _guard_args(name, params, old)},
+            {"name": DEFAULT_EVICTOR, "args": _evictor_args(name, params, old)},
             {"name": name, "args": _strategy_args(name, params)},
         ],
         "plugins": sets,
@@ -237,9 +239,9 @@ def _point_of(name: str, plugins: KnownPlugins) -> ExtensionPoint:
     return ExtensionPoint.BALANCE if balances else ExtensionPoint.DESCHEDULE
 
 
-def _guard_args(name: str, params: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+def _evictor_args(name: str, params: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of DefaultEvictor; PodLifeTime never asked whether a pod fits elsewhere."""
-    args = {key: old[key] for key in _GUARD_SWITCHES if key in old}
+    args = {key: old[key] for key in _EVICTOR_SWITCHES if key in old}
     if "nodeFit" in params and name != "PodLifeTime":
         args["nodeFit"] = params["nodeFit"]
     threshold = {}
@@ -251,9 +253,9 @@ def _guard_args(name: str, params: Mapping[str, Any], old: Mapping[str, Any]) ->
 
 
 def _strategy_args(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of the strategy's plugin: what the table names, and three that are made up."""
-    found = {key: _at(params, place) for key, place in STRATEGIES[name].items()}
-    args = {key: value for key, value in found.items() if value is not None}
+    """Arguments of the strategy's plugin: what the table names, and those that are computed."""
+    values = {key: _at(params, place) for key, place in STRATEGIES[name].items()}
+    args = {key: value for key, value in values.items() if value is not None}
     if name == "PodLifeTime":
         states = [*(_at(params, _PHASES) or ()), *args.get("states", ())]
         if states:
@@ -274,14 +276,14 @@ def _origins_of(name: str, params: Mapping[str, Any], index: int) -> dict[KeyPat
         origins[(*profile, "pluginConfig", entry)] = source
         origins[(*profile, "pluginConfig", entry, "name")] = source
         origins[(*profile, "pluginConfig", entry, "args")] = (*source, "params")
-    guard: KeyPath = (*profile, "pluginConfig", 0, "args")
-    for switch in _GUARD_SWITCHES:
-        origins[(*guard, switch)] = (switch,)
+    evictor: KeyPath = (*profile, "pluginConfig", 0, "args")
+    for switch in _EVICTOR_SWITCHES:
+        origins[(*evictor, switch)] = (switch,)
     by_value, by_name = "thresholdPriority", "thresholdPriorityClassName"
     either = by_value if by_value in params else by_name
-    origins[(*guard, "priorityThreshold")] = (*source, "params", either)
-    origins[(*guard, "priorityThreshold", "value")] = (*source, "params", by_value)
-    origins[(*guard, "priorityThreshold", "name")] = (*source, "params", by_name)
+    origins[(*evictor, "priorityThreshold")] = (*source, "params", either)
+    origins[(*evictor, "priorityThreshold", "value")] = (*source, "params", by_value)
+    origins[(*evictor, "priorityThreshold", "name")] = (*source, "params", by_name)
     args: KeyPath = (*profile, "pluginConfig", 1, "args")
     for key, place in STRATEGIES[name].items():
         origins[(*args, key)] = (*source, "params", *place)
@@ -298,9 +300,9 @@ def _origins_of(name: str, params: Mapping[str, Any], index: int) -> dict[KeyPat
 
 
 def _warn_of_losses(
-    name: str, strategy: Mapping[str, Any], report: Report, plugins: KnownPlugins
+    name: str, strategy: Mapping[str, Any], report: ProblemCollector, plugins: KnownPlugins
 ) -> None:
-    """Says which settings the conversion does not carry over."""
+    """Warn of settings that the conversion does not carry over."""
     path: KeyPath = ("strategies", name)
     if strategy.get("weight"):
         report.warn((*path, "weight"), "`weight` has no effect", "remove it")
@@ -308,10 +310,10 @@ def _warn_of_losses(
     if params.get("nodeFit") and name == "PodLifeTime":
         what = "`nodeFit` has no effect on `PodLifeTime` in `descheduler/v1alpha1`"
         report.warn((*path, "params", "nodeFit"), what, "convert the policy and set it there")
-    used = {*STRATEGIES[name].values(), *_GUARD_PARAMS}
+    used = {*STRATEGIES[name].values(), *_EVICTOR_PARAMS}
     if name == "PodLifeTime":
         used.add(_PHASES)
-    arguments = {one.encode_name for one in shape_of(plugins[name].args).fields}
+    arguments = {argument.encode_name for argument in shape_of(plugins[name].args).fields}
     for place in _leaves(params):
         if place not in used:
             key = place[-1]

@@ -1,13 +1,7 @@
-"""From text to trees of YAML nodes; or the one problem that keeps it from being read.
+"""Parses text into trees of YAML nodes, or reports the one problem that prevents it.
 
-Keeps a document finite: not too deep, no alias inside itself, no aliases that multiply.
-
-A few hundred bytes of YAML can stand for a tree without end. After these checks plain recursion
-over the tree is safe.
-
-Keys written twice in one mapping, as the original reads them: the last one counts.
-
-The tree for a document nobody wrote: plain values as YAML nodes, without places.
+A few hundred bytes of YAML with aliases can expand to an endless tree, so nesting, aliases and size
+are checked; after that, plain recursion over the tree is safe.
 """
 
 from __future__ import annotations
@@ -19,7 +13,7 @@ from typing import Any
 import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from resettle.policy.problems import Located, Report
+from resettle.policy.problems import Located, ProblemCollector
 from resettle.policy.yaml.source import PLAIN, KeyPath, Source, is_merge, place_of
 
 _DEEPEST = 100
@@ -27,7 +21,7 @@ _LARGEST = 1_000_000
 
 
 class UnboundedError(Exception):
-    """The document would not fit; says where it grows, and what to do."""
+    """The document is too deep or too large; carries the place and the fix."""
 
     def __init__(self, mark: Any, what: str, fix: str) -> None:
         super().__init__(what)
@@ -35,7 +29,7 @@ class UnboundedError(Exception):
 
 
 def check_nesting(events: Iterable[yaml.Event]) -> None:
-    """Refuses nesting so deep that composing the tree would exhaust the stack."""
+    """Raise on nesting so deep that composing the tree would exhaust the stack."""
     depth = 0
     for event in events:
         if isinstance(event, yaml.CollectionStartEvent):
@@ -47,7 +41,7 @@ def check_nesting(events: Iterable[yaml.Event]) -> None:
 
 
 def check_aliases(root: Node) -> None:
-    """Refuses a tree that its aliases make endless, too deep or too large."""
+    """Raise on a tree that its aliases make endless, too deep or too large."""
     sizes: dict[int, int] = {}
     depths: dict[int, int] = {}
     open_nodes: set[int] = set()
@@ -60,7 +54,7 @@ def check_aliases(root: Node) -> None:
             open_nodes.add(id(node))
             for child in fresh:
                 if id(child) in open_nodes:
-                    what = "an alias in here leads back to where it stands"
+                    what = "an alias in here refers to a mapping or list that contains it"
                     raise UnboundedError(child.start_mark, what, "write the inner part out")
             waiting += fresh
             continue
@@ -82,7 +76,7 @@ def _children(node: Node) -> list[Node]:
 
 
 def _too_deep(mark: Any) -> UnboundedError:
-    what = f"more than {_DEEPEST} levels stand inside one another here"
+    what = f"this is nested deeper than {_DEEPEST} levels"
     return UnboundedError(mark, what, "nest less deeply")
 
 
@@ -92,33 +86,33 @@ _EMPTY = MappingNode("tag:yaml.org,2002:map", [])
 class UnreadableError(Exception):
     """The text is not one YAML document; carries the one problem that says so.
 
-    `instead` is what the original takes for the policy all the same, where it does.
+    `fallback` is what upstream reads as the policy in spite of that, if anything.
     """
 
-    def __init__(self, problem: Located, instead: Source | None = None) -> None:
+    def __init__(self, problem: Located, fallback: Source | None = None) -> None:
         super().__init__(str(problem))
         self.problem = problem
-        self.instead = instead
+        self.fallback = fallback
 
 
 _PLAIN_ONLY: dict[Any, Any] = {None: [(PLAIN, re.compile(""))]}
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """PyYAML without its own ideas of what a bare word means."""
+    """PyYAML without its own rules for unquoted words."""
 
     yaml_implicit_resolvers = _PLAIN_ONLY
 
 
 def read_source(text: str | bytes, name: str) -> Source:
     """The tree of the one document in this text; raises `UnreadableError` when it has none."""
-    return Source(name, _only_one(read_documents(text, name), name))
+    return Source(name, _single_document(read_documents(text, name), name))
 
 
 def read_documents(text: str | bytes, name: str) -> list[Node]:
     """The trees of all documents in this text, blank ones too; raises `UnreadableError`."""
     if isinstance(text, bytes):
-        text = _decoded(text, name)
+        text = _decode(text, name)
     text = text.removeprefix("\ufeff")
     try:
         check_nesting(yaml.parse(text, Loader=_Loader))
@@ -130,14 +124,14 @@ def read_documents(text: str | bytes, name: str) -> list[Node]:
     except yaml.YAMLError as error:
         raise UnreadableError(_syntax_problem(error, text, name)) from None
     except UnboundedError as error:
-        raise UnreadableError(_located(name, error.mark, error.what, error.fix)) from None
+        raise UnreadableError(_problem_at(name, error.mark, error.what, error.fix)) from None
     except UnicodeError:
         raise UnreadableError(_odd_character(name)) from None
     return documents
 
 
-def _only_one(documents: list[Node], name: str) -> Node:
-    """The one document that is more than blank, if it is the first; the original sees no other."""
+def _single_document(documents: list[Node], name: str) -> Node:
+    """The one document that is more than blank, if it is the first; upstream reads no other."""
     written = [node for node in documents if not is_blank(node)]
     if len(written) == 1 and written[0] is documents[0]:
         return written[0]
@@ -147,24 +141,24 @@ def _only_one(documents: list[Node], name: str) -> Node:
     elif len(written) > 1:
         what = "a second document starts here, and a policy is one document"
         fix = "remove it and the `---` before it, or give it a file of its own"
-        problem = _located(name, written[1].start_mark, what, fix)
+        problem = _problem_at(name, written[1].start_mark, what, fix)
     else:
-        what = "an empty document stands before this one, and only the first counts"
-        problem = _located(name, written[0].start_mark, what, "remove the `---` before it")
+        what = "an empty document comes before this one, and only the first is read"
+        problem = _problem_at(name, written[0].start_mark, what, "remove the `---` before it")
     first = written[0] if written and written[0] is documents[0] else _EMPTY
-    raise UnreadableError(problem, instead=Source(name, first))
+    raise UnreadableError(problem, fallback=Source(name, first))
 
 
-def _located(name: str, mark: Any, what: str, fix: str) -> Located:
+def _problem_at(name: str, mark: Any, what: str, fix: str) -> Located:
     return Located(file=name, line=mark.line + 1, column=mark.column + 1, what=what, fix=fix)
 
 
 def is_blank(node: Node) -> bool:
-    """Whether a document says nothing at all."""
+    """Whether a document is empty."""
     return isinstance(node, ScalarNode) and node.tag == PLAIN and node.value == ""
 
 
-def _decoded(text: bytes, name: str) -> str:
+def _decode(text: bytes, name: str) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError as error:
@@ -181,13 +175,13 @@ def _odd_character(name: str) -> Located:
 
 
 def _syntax_problem(error: yaml.YAMLError, text: str, name: str) -> Located:
-    """What the YAML parser stumbled over, told with its place."""
+    """The error of the YAML parser, with its place."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         at = getattr(error, "position", 0)
         before = text[: at if isinstance(at, int) else 0]
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-        what, fix = "a control character stands here", "remove it"
+        what, fix = "there is a control character here", "remove it"
         return Located(file=name, line=line, column=column, what=what, fix=fix)
     lines = text.splitlines()
     at_fault = lines[mark.line] if mark.line < len(lines) else ""
@@ -195,13 +189,13 @@ def _syntax_problem(error: yaml.YAMLError, text: str, name: str) -> Located:
         what, fix = "YAML does not indent with tabs", "replace the tab by spaces"
     else:
         context = getattr(error, "context", None)
-        said = ", ".join(part for part in (context, getattr(error, "problem", "")) if part)
-        what, fix = f"this is not YAML: {said}", "compare this line with the one before it"
-    return _located(name, mark, what, fix)
+        message = ", ".join(part for part in (context, getattr(error, "problem", "")) if part)
+        what, fix = f"this is not YAML: {message}", "compare this line with the one before it"
+    return _problem_at(name, mark, what, fix)
 
 
-def keep_last_of_twins(report: Report) -> None:
-    """Takes earlier twins out of the tree, and warns of each."""
+def keep_last_of_duplicates(report: ProblemCollector) -> None:
+    """Remove earlier duplicates of a key from the tree, as upstream does, and warn of each."""
     seen: set[int] = set()
     waiting: list[tuple[Node, KeyPath]] = [(report.source.root, ())]
     while waiting:
@@ -212,12 +206,12 @@ def keep_last_of_twins(report: Report) -> None:
         if isinstance(node, SequenceNode):
             waiting += [(item, (*path, index)) for index, item in enumerate(node.value)]
         elif isinstance(node, MappingNode):
-            _settle(node, path, report)
+            _remove_duplicates(node, path, report)
             waiting += [(value, (*path, str(key.value))) for key, value in node.value]
 
 
-def _settle(node: MappingNode, path: KeyPath, report: Report) -> None:
-    """Leaves the last of each key in one mapping."""
+def _remove_duplicates(node: MappingNode, path: KeyPath, report: ProblemCollector) -> None:
+    """Keep only the last of each key in one mapping."""
     last = {key.value: key for key, _ in node.value if isinstance(key, ScalarNode)}
     kept = []
     for key, value in node.value:
@@ -235,7 +229,7 @@ _CORE = "tag:yaml.org,2002:"
 
 
 def as_node(value: Any) -> Node:
-    """The node that a plain value would have been read from."""
+    """A plain value as a YAML node, without a place."""
     match value:
         case dict():
             pairs = [(as_node(str(key)), as_node(inner)) for key, inner in value.items()]

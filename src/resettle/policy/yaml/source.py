@@ -1,11 +1,8 @@
-"""A policy as it was written: the tree of YAML nodes, each of which knows its line and column.
+"""A document as it was written: the tree of YAML nodes with lines and columns, and their values.
 
-Paths lead into the tree by key and index. JSON is read the same way, being YAML already.
-
-What a bare word of YAML means: as the reader that Kubernetes uses would take it.
-
-That reader is neither YAML 1.1 nor 1.2: `yes` and `on` are booleans, `010` is eight, `1e3` is a
-number, and `1:30` is text. PyYAML has other rules, so its own are switched off and these apply.
+Paths lead into the tree by key and index. JSON is read as YAML. Unquoted words have the value that
+sigs.k8s.io/yaml gives them, which is neither YAML 1.1 nor 1.2: `yes` and `on` are booleans, `010`
+is eight, `1e3` is a number, and `1:30` is text. PyYAML's own rules are switched off.
 """
 
 from __future__ import annotations
@@ -39,8 +36,8 @@ _BASES = {"x": 16, "b": 2}
 _LONGEST_NUMBER = 100
 
 
-def meaning(node: ScalarNode) -> Scalar:
-    """The value a scalar stands for: text when quoted, else whatever the bare word means."""
+def scalar_value(node: ScalarNode) -> Scalar:
+    """The value a scalar stands for: text when quoted, else what the unquoted word means."""
     text: str = node.value
     match node.tag.removeprefix(_CORE):
         case "str":
@@ -52,10 +49,10 @@ def meaning(node: ScalarNode) -> Scalar:
         case "int" | "float":
             number = as_number(text)
             return text if number is None else number
-    return bare_meaning(text)
+    return unquoted_value(text)
 
 
-def bare_meaning(text: str) -> Scalar:
+def unquoted_value(text: str) -> Scalar:
     """The value of a word without quotes."""
     if text in _NULLS:
         return None
@@ -94,7 +91,7 @@ def _in_base(digits: str, rest: str) -> int:
     return -size if digits.startswith("-") else size
 
 
-def quoted(node: ScalarNode) -> bool:
+def is_quoted(node: ScalarNode) -> bool:
     """Whether the scalar stands in quotes, or is a block of text."""
     return node.style in ("'", '"', "|", ">")
 
@@ -103,7 +100,7 @@ Place = tuple[int, int]
 MERGE = "<<"
 
 
-class Entry(NamedTuple):
+class MappingEntry(NamedTuple):
     """One `key: value` of a mapping."""
 
     name: str
@@ -150,7 +147,7 @@ class Source(NamedTuple):
 
 
 def place_of(node: Node) -> Place | None:
-    """Line and column of a node, counted from one; None for a node nobody wrote."""
+    """Line and column of a node, counted from one; None for a node without a place."""
     mark = node.start_mark
     return None if mark is None else (mark.line + 1, mark.column + 1)
 
@@ -170,8 +167,8 @@ def child(node: Node, step: str | int) -> Node | None:
     return None
 
 
-def entries(node: MappingNode) -> Iterator[Entry]:
-    """What a mapping holds, in order; keys it writes itself win over keys it merges with `<<`.
+def entries(node: MappingNode) -> Iterator[MappingEntry]:
+    """The entries of a mapping, in order; its own keys win over keys merged with `<<`.
 
     A key that is no scalar is left out, a `<<` that merges no mapping is kept as a key.
     """
@@ -185,12 +182,12 @@ def entries(node: MappingNode) -> Iterator[Entry]:
             merged += donors
         else:
             own.add(key.value)
-            yield Entry(key.value, key, value)
+            yield MappingEntry(key.value, key, value)
     for donor in merged:
         for key, value in _shallow(donor):
             if key.value not in own:
                 own.add(key.value)
-                yield Entry(key.value, key, value)
+                yield MappingEntry(key.value, key, value)
 
 
 def is_merge(key: Node) -> bool:
@@ -200,9 +197,9 @@ def is_merge(key: Node) -> bool:
 
 def _donors(value: Node) -> list[MappingNode]:
     """The mappings that a `<<` names: one, or a list of them; none when it names anything else."""
-    found = value.value if isinstance(value, SequenceNode) else [value]
-    if all(isinstance(donor, MappingNode) for donor in found):
-        return list(found)
+    sources = value.value if isinstance(value, SequenceNode) else [value]
+    if all(isinstance(donor, MappingNode) for donor in sources):
+        return list(sources)
     return []
 
 

@@ -48,7 +48,7 @@ class DaemonSets:
         self._models = models
 
     def __call__(self, observed: ObservedCluster) -> Iterator[Write | Later]:
-        """Pods for nodes that lack one, and the deletion of those that do not belong where they are."""
+        """Create pods on nodes that lack one, delete those that do not belong on their node."""
         for owner in observed.all("DaemonSet"):
             starting, staying = self._suitable(owner, observed)
             held: dict[str, list[Object]] = {}
