@@ -128,7 +128,7 @@ def test_flags_may_be_spelled_as_in_go(words: str, key: str, value: object) -> N
         ),
     ],
 )
-def test_what_is_not_understood_is_told_and_ends_with_two(
+def test_what_is_not_understood_is_reported_and_ends_with_two(
     words: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 
 from resettle import __version__
-from resettle.cli.main import parser
+from resettle.cli.main import build_parser
 from resettle.framework import default_registry, load_policy
 from tools.shipped_roles import SHIPPED, printed
 
@@ -42,7 +42,7 @@ def test_a_pod_passes_the_strictest_of_pod_security_standards(workload: Object) 
     assert {kind for volume in spec["volumes"] for kind in volume} == {"name", "configMap"}
 
 
-def test_all_forms_run_the_same_pod_but_for_what_it_is_told() -> None:
+def test_all_forms_run_the_same_pod_but_for_what_it_is_reported() -> None:
     pods = [deepcopy(pod_of(workload)) for workload in WORKLOADS.values()]
     for pod in pods:
         del pod["spec"]["restartPolicy"], pod["spec"]["containers"][0]["args"]
@@ -63,7 +63,7 @@ def test_the_command_line_knows_every_flag(form: str) -> None:
     workload = patched if form == "dry-run" else WORKLOADS[form]
     told = pod_of(workload)["spec"]["containers"][0]["args"]
 
-    arguments = parser().parse_args(["run", *told])
+    arguments = build_parser().parse_args(["run", *told])
 
     assert arguments.policy == "/policy-dir/policy.yaml"
     assert arguments.dry_run is (form == "dry-run")
@@ -73,7 +73,7 @@ def test_the_command_line_knows_every_flag(form: str) -> None:
 
 def test_the_lease_that_is_held_is_the_one_that_is_granted() -> None:
     (container,) = pod_of(WORKLOADS["deployment"])["spec"]["containers"]
-    told = parser().parse_args(["run", *container["args"]])
+    told = build_parser().parse_args(["run", *container["args"]])
     objects = documents(KUSTOMIZE / "deployment" / "rbac.yaml")
     (role,) = (it for it in objects if it["kind"] == "Role")
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from resettle.controllers.soft_taints.desired import OVERUTILIZED
-from resettle.eviction.in_flight import Stage
-from resettle.framework.mover import Ending
+from resettle.eviction.in_flight import MoveStage
+from resettle.framework.mover import MoveResult
 from resettle.model.constraints import PREFER_NO_SCHEDULE
 from resettle.plugins.low_node_utilization import PLUGIN as LOW
 from resettle.runtime.status import Result, Role
@@ -45,8 +45,8 @@ VALUES: dict[tuple[str, str], set[str]] = {
     ("resettle_role", "role"): {*Role},
     ("resettle_cycles_total", "result"): {*Result},
     ("resettle_last_cycle_result", "result"): {*Result},
-    ("resettle_moves_in_flight", "stage"): {*Stage},
-    ("resettle_moves_total", "outcome"): {*Ending},
+    ("resettle_moves_in_flight", "stage"): {*MoveStage},
+    ("resettle_moves_total", "outcome"): {*MoveResult},
     ("resettle_verdicts_total", "verdict"): {"admitted", "moving", "refused"},
     ("resettle_extension_point_runs_total", "result"): {"done", "stopped", "failed"},
     ("resettle_nodes", "band"): {*BANDS},
@@ -76,7 +76,7 @@ def exposed() -> dict[str, set[str]]:
         lines = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
         document["profiles"][0]["pluginConfig"].append({"name": LOW.name, "args": lines})
         document["profiles"][0]["plugins"]["balance"] = {"enabled": [LOW.name]}
-        watched = {"observers": [metrics.reported], "run_observer": metrics}
+        watched = {"observers": [metrics.observe_cycle], "run_observer": metrics}
         async with running(objects, document, **watched) as stage:  # type: ignore[arg-type]
             await stage.cycles(1)
             metrics.update(stage.runner.status())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import yaml
 
 from resettle import __version__
-from resettle.cli.commands.soft_tainter import PORT, settings_of
-from resettle.cli.main import parser
+from resettle.cli.commands.soft_tainter import PORT, taint_settings
+from resettle.cli.main import build_parser
 from resettle.policy.document import PREFIXES
 
 from .manifests import DEPLOY, Object, documents, pod_of
@@ -40,7 +40,7 @@ def test_the_two_never_count_each_other_s_pods() -> None:
 def test_the_command_line_knows_every_flag_and_the_lease_is_granted() -> None:
     words = [*CONTAINER["command"][1:], *CONTAINER["args"]]
     told = [word.replace("$(POD_NAMESPACE)", "resettle") for word in words]
-    settings = settings_of(parser().parse_args(told))
+    settings = taint_settings(build_parser().parse_args(told))
     (role,) = (it for it in ROLES if it["kind"] == "Role")
 
     assert settings.lease is not None

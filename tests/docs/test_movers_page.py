@@ -68,7 +68,10 @@ def keys(value: Any) -> Any:
 def test_the_events_say_what_the_page_says() -> None:
     for column, ending in ((1, MoveResult.EVICTED), (2, MoveResult.BUDGET)):
         event = event_of(
-            to_leave(seen()), "" if ending is MoveResult.EVICTED else "no", "me", ManualClock().now()
+            to_leave(seen()),
+            "" if ending is MoveResult.EVICTED else "no",
+            "me",
+            ManualClock().now(),
         )
         told = {row[0].strip("`"): row[column].strip("`") for row in doc(PAGE).table("Events")}
 

@@ -31,7 +31,7 @@ def test_every_flag_has_a_section_and_nothing_else_has() -> None:
 
 
 @each_flag
-def test_a_section_says_what_the_peer_does_and_what_we_do_instead(flag: str) -> None:
+def test_a_section_says_what_upstream_does_and_what_we_do_instead(flag: str) -> None:
     habit = UPSTREAM_BEHAVIOURS[flag]
 
     assert f"**kubernetes-sigs/descheduler:** {habit.upstream}" in FLAGS[flag]

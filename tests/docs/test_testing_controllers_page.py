@@ -33,7 +33,7 @@ def test_the_snippet_runs() -> None:
     test()
 
 
-def test_what_is_shown_of_the_story_is_told() -> None:
+def test_what_is_shown_of_the_story_is_reported() -> None:
     [shown] = re.findall(r"^```text\n(.*?)^```$", PAGE, re.M | re.S)
 
     assert shown in STORY

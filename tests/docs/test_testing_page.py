@@ -52,7 +52,9 @@ def test_the_page_names_each_kind_that_is_served() -> None:
     assert {it.kind for it in BUILT_IN} == set(re.findall(r"\b[A-Z]\w+[a-z]\b", rows))
 
 
-@pytest.mark.parametrize("name", ["ObjectChange", "Fault", "ManualClock", "ApiServer", "definition"])
+@pytest.mark.parametrize(
+    "name", ["ObjectChange", "Fault", "ManualClock", "ApiServer", "definition"]
+)
 def test_what_a_snippet_needs_is_promised(name: str) -> None:
     assert name in testing.__all__
     assert any(re.search(rf"\b{name}\b", it) for it in SNIPPETS)

@@ -55,7 +55,7 @@ def test_all_that_is_needed_is_listed(flag: str, tmp_path: Path) -> None:
     assert check(tmp_path, policy=flag) == (0, NEEDED, "")
 
 
-def test_what_is_missing_is_told_with_the_rules_that_grant_it(tmp_path: Path) -> None:
+def test_what_is_missing_is_reported_with_the_rules_that_grant_it(tmp_path: Path) -> None:
     done = check(tmp_path, bans=BANS)
 
     table = NEEDED.replace("yes      watch   poddis", "NO       watch   poddis")

@@ -96,7 +96,7 @@ def test_lines_fit_the_terminal(columns: int, tmp_path: Path) -> None:
         pytest.param({"TERM": "dumb"}, False, id="a dumb terminal gets none"),
     ],
 )
-def test_a_terminal_is_told_the_same(env: dict[str, str], coloured: bool, tmp_path: Path) -> None:
+def test_a_terminal_is_given_the_same(env: dict[str, str], coloured: bool, tmp_path: Path) -> None:
     seen = at_a_terminal("demo", "--fast", env=env, cwd=tmp_path)
 
     assert ("\x1b[" in seen) is coloured
@@ -124,7 +124,7 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
     assert said.decode() == "interrupted; nothing was changed\n"
 
 
-def test_the_report_tells_what_has_happened(tmp_path: Path) -> None:
+def test_the_report_shows_what_has_happened(tmp_path: Path) -> None:
     done = resettle("demo", "--report", "demo.html", cwd=tmp_path)
     page = (tmp_path / "demo.html").read_text(encoding="utf-8")
 
@@ -143,7 +143,7 @@ def test_a_report_that_cannot_be_written_is_an_error_before_the_story(tmp_path: 
     assert done.err.startswith("error: `no/such/place.html` cannot be written")
 
 
-def test_the_story_can_be_told_of_another_policy(tmp_path: Path) -> None:
+def test_the_demo_can_run_another_policy(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(LIFETIME.replace("3600", "600"))
 
     done = resettle("demo", "--policy", "policy.yaml", cwd=tmp_path)

@@ -30,7 +30,7 @@ def descheduler(*words: str, cwd: Path) -> Done:
         pytest.param(["-policy_config_file=policy.yaml", "-v=3"], id="as Go takes them too"),
     ],
 )
-def test_a_manifest_of_the_peer_gets_its_run(words: list[str], tmp_path: Path) -> None:
+def test_a_manifest_of_upstream_gets_its_run(words: list[str], tmp_path: Path) -> None:
     world = cluster(node("n1").holding(pod("old", age="2h")), node("n2"))
     write(tmp_path, {"policy.yaml": LIFETIME})
     with ApiServer(world.objects) as server:
@@ -43,7 +43,7 @@ def test_a_manifest_of_the_peer_gets_its_run(words: list[str], tmp_path: Path) -
     assert " INFO evicted pod=default/old " in done.err
 
 
-def test_it_tells_its_version(tmp_path: Path) -> None:
+def test_it_prints_its_version(tmp_path: Path) -> None:
     done = descheduler("version", cwd=tmp_path)
 
     assert done.code == 0
@@ -75,7 +75,7 @@ def test_its_help_is_that_of_run(word: str, tmp_path: Path) -> None:
         (["--policy-config-file=x"], "error: there is no file `x`; check the path"),
     ],
 )
-def test_whatever_is_asked_wrongly_ends_with_one_as_there(
+def test_every_usage_error_exits_with_one_as_upstream_does(
     words: list[str], says: str, tmp_path: Path
 ) -> None:
     done = descheduler(*words, cwd=tmp_path)

@@ -111,7 +111,7 @@ USAGE = "usage: resettle explain"
         ),
     ],
 )
-def test_a_question_asked_wrongly_ends_with_two_and_shows_how_to_ask(
+def test_a_usage_error_exits_with_two_and_shows_the_usage(
     words: tuple[str | Path, ...], says: str, tmp_path: Path
 ) -> None:
     done = resettle("explain", *words, cwd=tmp_path)
@@ -211,7 +211,7 @@ def test_a_policy_without_strategies_is_explained_too(
     )
 
 
-def test_programs_and_people_are_told_the_same(tmp_path: Path) -> None:
+def test_programs_and_people_are_given_the_same(tmp_path: Path) -> None:
     told = json.loads(transcript("explain-pod.json"))
     text = " ".join(transcript("explain-pod.txt").split())
 

@@ -270,7 +270,7 @@ def test_a_request_that_cannot_be_met_is_an_error_that_says_why(
         ),
     ],
 )
-def test_a_command_asked_wrongly_ends_with_two_and_shows_how_to_ask(
+def test_a_usage_error_exits_with_two_and_shows_the_usage(
     words: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
     done = resettle(*words, cwd=tmp_path)

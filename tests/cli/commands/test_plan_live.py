@@ -96,7 +96,7 @@ def test_a_context_chooses_among_the_clusters_of_a_kubeconfig(tmp_path: Path) ->
     assert (empty.requests, bool(full.requests)) == ([], True)
 
 
-def test_a_policy_with_a_mistake_is_told_before_the_cluster_is_asked(tmp_path: Path) -> None:
+def test_a_policy_with_a_mistake_is_reported_before_the_cluster_is_asked(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(LIFETIME.replace("[PodLifeTime]", "[PodLifetime]"))
     with ApiServer() as pocket:
         file = written(tmp_path, document({"server": pocket.url}))
@@ -127,7 +127,7 @@ def phases(told: str) -> list[str]:
     return [row[1] for row in found if row]
 
 
-def test_the_time_of_a_plan_from_a_dump_is_told_by_phase(tmp_path: Path) -> None:
+def test_the_time_of_a_plan_from_a_dump_is_reported_by_phase(tmp_path: Path) -> None:
     words = ("--cluster", LOPSIDED / "cluster.yaml", "--profile-cycle")
 
     done = resettle(*PLAN, *words, cwd=tmp_path)
@@ -137,7 +137,7 @@ def test_the_time_of_a_plan_from_a_dump_is_told_by_phase(tmp_path: Path) -> None
     assert phases(done.err) == [*around[0], *RUNS, *around[1]]
 
 
-def test_the_time_of_a_plan_from_a_live_cluster_tells_fetching_from_decoding(
+def test_the_time_of_a_plan_from_a_live_cluster_separates_fetching_from_decoding(
     tmp_path: Path,
 ) -> None:
     with ApiServer(lopsided_objects(), faults=[in_pages(7)]) as pocket:

@@ -113,7 +113,7 @@ def test_a_plan_from_a_capture_is_the_plan_from_the_cluster(
         assert "2 nodes.metrics.k8s.io, 5 pods.metrics.k8s.io" in took.err
 
 
-def test_what_cannot_be_measured_is_told_and_nothing_moves(
+def test_what_cannot_be_measured_is_reported_and_nothing_moves(
     pocket: ApiServer, tmp_path: Path
 ) -> None:
     pocket.denied.append(DeniedPermission(verb="list", group="metrics.k8s.io"))
@@ -191,7 +191,7 @@ def test_dumps_of_kubectl_may_hold_what_the_metrics_api_says(tmp_path: Path) -> 
         pytest.param({"kind": "QueryAnswer", "samples": []}, "query", id="no query"),
     ],
 )
-def test_figures_that_cannot_be_read_are_told_with_their_place(
+def test_figures_that_cannot_be_read_are_reported_with_their_place(
     broken: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
     write(tmp_path, {"policy.yaml": policy(), "dump.json": listing([*objects(), broken])})

@@ -104,7 +104,7 @@ def test_check_reads_stdin(
     assert capsys.readouterr().out == "stdin: no problems, 1 profile\n"
 
 
-def test_what_cannot_be_read_is_told_after_the_rest(
+def test_what_cannot_be_read_is_reported_after_the_rest(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "good.yaml").write_text(GOOD)
@@ -128,7 +128,7 @@ def test_convert_prints_the_policy(folder: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr() == (OLD_CONVERTED, "")
 
 
-def test_convert_to_our_own_version_tells_what_changes_apart_from_the_policy(
+def test_convert_to_our_own_version_shows_what_changes_apart_from_the_policy(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "policy.yaml").write_text(FAILED_PODS)

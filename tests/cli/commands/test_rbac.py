@@ -212,7 +212,7 @@ def test_a_program_gets_the_guard_too(tmp_path: Path) -> None:
     assert listed["items"] == tainters(tmp_path)
 
 
-def test_nobody_is_asked(tmp_path: Path) -> None:
+def test_no_cluster_is_read(tmp_path: Path) -> None:
     with ApiServer() as pocket:
         config = pocket.kubeconfig(tmp_path / "config")
         resettle("rbac", cwd=tmp_path, env={"KUBECONFIG": str(config)})
@@ -245,7 +245,7 @@ def test_nobody_is_asked(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_asked_wrongly_is_told_and_nothing_printed(
+def test_a_usage_error_is_reported_and_nothing_printed(
     words: list[str], says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "bad.yaml").write_text(HEAD + "profile: []\n")

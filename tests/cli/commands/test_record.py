@@ -241,7 +241,9 @@ def test_only_moves_are_found_if_so_asked(past: Path) -> None:
         (("default/d", "--moved"), "none of 3 cycles requested the eviction of default/d"),
     ],
 )
-def test_a_pod_that_nobody_wanted_is_told_so(words: tuple[str, ...], says: str, past: Path) -> None:
+def test_a_pod_that_no_cycle_proposed_is_reported_so(
+    words: tuple[str, ...], says: str, past: Path
+) -> None:
     done = ask("record", "find", "record", "--pod", *words, cwd=past)
 
     assert done == (0, f"{says}\n", "")
@@ -410,7 +412,7 @@ def test_what_is_not_there_is_an_error(words: tuple[str, ...], says: str, past: 
         (("record", "find", "record"), "the following arguments are required: --pod"),
     ],
 )
-def test_flags_that_do_not_go_together_are_told(
+def test_flags_that_do_not_go_together_are_reported(
     words: tuple[str, ...], says: str, past: Path
 ) -> None:
     done = ask(*words, cwd=past)

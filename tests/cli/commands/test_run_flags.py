@@ -69,7 +69,7 @@ def settings(*words: str) -> RunSettings:
 
 
 @pytest.mark.parametrize("flag", FLAGS_OF_THE_PEER)
-def test_every_flag_of_the_peer_is_accepted(flag: str) -> None:
+def test_every_flag_of_upstream_is_accepted(flag: str) -> None:
     name, _, value = flag.partition("=")
     words = [name, value] if value else [name]
 
@@ -130,7 +130,7 @@ def test_values_that_cannot_be_meant_are_refused(words: list[str], says: str) ->
     assert str(error.value) == says
 
 
-def test_flags_without_effect_are_told_once_each() -> None:
+def test_flags_without_effect_are_reported_once_each() -> None:
     told: list[str] = []
     words = [flag.name if flag.is_switch else f"{flag.name}=1" for flag in IGNORED_FLAGS]
     arguments = build_parser().parse_args(["run", "--policy=policy.yaml", *words, words[0]])
@@ -142,7 +142,7 @@ def test_flags_without_effect_are_told_once_each() -> None:
     ]
 
 
-def test_a_flag_that_asks_for_nothing_is_not_told() -> None:
+def test_a_flag_that_asks_for_nothing_is_not_reported() -> None:
     told: list[str] = []
     words = [f"{flag.name}=false" for flag in IGNORED_FLAGS if flag.is_switch]
 
@@ -159,7 +159,7 @@ def test_the_help_names_every_flag(tmp_path: Path) -> None:
         assert flag.partition("=")[0] in helped.out
 
 
-def test_an_unknown_flag_is_told_before_what_is_missing(tmp_path: Path) -> None:
+def test_an_unknown_flag_is_reported_before_what_is_missing(tmp_path: Path) -> None:
     write(tmp_path, {"policy.yaml": LIFETIME})
 
     done = resettle("run", "--polcy", "policy.yaml", cwd=tmp_path)

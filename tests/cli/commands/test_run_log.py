@@ -79,7 +79,7 @@ def test_json_is_json_to_the_last_line(folder: Path) -> None:
     ).items()
 
 
-def test_json_tells_in_json_why_it_could_not_run(folder: Path) -> None:
+def test_json_logs_in_json_why_it_could_not_run(folder: Path) -> None:
     write(folder, {"policy.yaml": "kind: DeschedulerPolicy"})
 
     done = run(folder, "--logging-format=json")

@@ -11,7 +11,7 @@ SLIP = "maxNoOfPodsToEvictPerNodes: 0\n"
 SAID = "`maxNoOfPodsToEvictPerNodes` is not a key known here"
 
 
-def test_a_bad_policy_is_told_before_a_cluster_is_looked_for(tmp_path: Path) -> None:
+def test_a_bad_policy_is_reported_before_a_cluster_is_looked_for(tmp_path: Path) -> None:
     write(tmp_path, {"policy.yaml": LIFETIME + SLIP})
 
     done = resettle("run", "--policy=policy.yaml", "--kubeconfig=none.conf", cwd=tmp_path)
@@ -24,7 +24,7 @@ def test_a_bad_policy_is_told_before_a_cluster_is_looked_for(tmp_path: Path) -> 
     )
 
 
-def test_a_mistake_that_the_peer_hides_may_be_forgiven(tmp_path: Path) -> None:
+def test_a_mistake_that_upstream_hides_may_be_forgiven(tmp_path: Path) -> None:
     world = cluster(node("n1").holding(pod("old", age="2h")), node("n2"))
     write(tmp_path, {"policy.yaml": LIFETIME + SLIP})
     with ApiServer(world.objects) as server:

@@ -72,7 +72,7 @@ def test_a_wide_terminal_shows_two_bars_and_whole_lines() -> None:
     assert re.search(r"CPU REQUESTED +MEMORY REQUESTED +PODS\n", done.out)
 
 
-def test_programs_and_people_are_told_the_same() -> None:
+def test_programs_and_people_are_given_the_same() -> None:
     told = json.loads(transcript("simulate.json"))
     text = transcript("simulate.txt")
     (run,) = told["runs"]
@@ -98,7 +98,7 @@ def test_programs_and_people_are_told_the_same() -> None:
         pytest.param(("--interval", "1h"), 5, True, id="never fewer than two quiet cycles"),
     ],
 )
-def test_it_runs_until_the_cluster_has_settled_unless_told_how_long(
+def test_it_runs_until_the_cluster_has_settled_unless_cycles_are_given(
     words: tuple[str, ...], cycles: int, early: bool
 ) -> None:
     done = resettle("simulate", *CLUSTER, *POLICY, *words, "-o", "json", cwd=LOPSIDED)
@@ -227,7 +227,7 @@ def test_what_cannot_be_done_is_an_error_with_a_way_out(
     assert (done.code, done.out, done.err) == (1, "", f"error: {says}\n")
 
 
-def test_a_plugin_that_fails_is_named_once_and_the_rest_still_told(tmp_path: Path) -> None:
+def test_a_plugin_that_fails_is_named_once_and_the_rest_still_reported(tmp_path: Path) -> None:
     measured = LIFETIME.replace(
         "    plugins:\n",
         "      - name: LowNodeUtilization\n"

@@ -216,7 +216,7 @@ def test_a_salt_gives_the_same_digests_again_and_none_gives_others(
     assert all(one != other for one, other in zip((a, *others), (*others, a), strict=True))
 
 
-def test_a_digest_tells_which_pod_is_meant(config: Path, tmp_path: Path) -> None:
+def test_a_digest_shows_which_pod_is_meant(config: Path, tmp_path: Path) -> None:
     salted = ("--salt", "s")
     resettle("snapshot", "--kubeconfig", config, "--hash-names", *salted, cwd=tmp_path)
     told = resettle("snapshot", *salted, "--digest", "shop", "cart-1", "default", cwd=tmp_path)

@@ -99,7 +99,7 @@ def test_an_interrupt_leaves_the_old_capture_and_nothing_else(tmp_path: Path) ->
         ),
     ],
 )
-def test_flags_that_do_not_go_together_are_told(
+def test_flags_that_do_not_go_together_are_reported(
     words: tuple[str, ...], told: str, tmp_path: Path
 ) -> None:
     done = resettle("snapshot", *words, cwd=tmp_path)
@@ -108,7 +108,7 @@ def test_flags_that_do_not_go_together_are_told(
     assert done.err.splitlines()[-1] == f"resettle snapshot: error: {told}"
 
 
-def test_a_policy_with_a_mistake_is_told_before_the_cluster_is_asked(tmp_path: Path) -> None:
+def test_a_policy_with_a_mistake_is_reported_before_the_cluster_is_asked(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(LIFETIME.replace("[PodLifeTime]", "[PodLifetime]"))
     with ApiServer() as pocket:
         config = pocket.kubeconfig(tmp_path / "config")

@@ -38,7 +38,7 @@ def settings(*words: str) -> TaintSettings:
     return taint_settings(build_parser().parse_args(["soft-tainter", *words]))
 
 
-def test_unless_told_otherwise_it_looks_every_minute_and_taints() -> None:
+def test_by_default_it_looks_every_minute_and_taints() -> None:
     chosen = settings(*POLICY)
 
     assert (chosen.policy_file, chosen.interval) == ("policy.json", 60)
@@ -99,7 +99,7 @@ def test_each_flag_counts() -> None:
         ),
     ],
 )
-def test_what_is_asked_wrongly_is_told(words: list[str], says: str) -> None:
+def test_a_usage_error_is_reported(words: list[str], says: str) -> None:
     with pytest.raises(InputError) as error:
         settings(*words)
 
@@ -139,7 +139,7 @@ def test_after_an_uninstall_no_policy_is_needed_to_clean_up(tmp_path: Path) -> N
         assert (done.code, taints(pocket, "hot")) == (0, 0)
 
 
-def test_a_bad_policy_is_told_before_a_cluster_is_looked_for(tmp_path: Path) -> None:
+def test_a_bad_policy_is_reported_before_a_cluster_is_looked_for(tmp_path: Path) -> None:
     (tmp_path / "policy.json").write_text(json.dumps(policy(softTaints={"levels": 99})))
 
     done = resettle("soft-tainter", "--kubeconfig=none", *POLICY, cwd=tmp_path)

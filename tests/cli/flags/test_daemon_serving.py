@@ -30,7 +30,7 @@ def given(*words: str) -> EndpointSettings | None:
     return daemon.endpoint_settings(arguments, optional=False)
 
 
-def test_it_serves_where_the_peer_does() -> None:
+def test_it_serves_where_upstream_does() -> None:
     assert given() == EndpointSettings(port=10258, address="0.0.0.0", metrics=True, tls=Tls())
 
 
@@ -45,7 +45,7 @@ def test_metrics_can_be_protected() -> None:
     assert serving.protected
 
 
-def test_the_flags_of_the_peer_are_understood() -> None:
+def test_the_flags_of_upstream_are_understood() -> None:
     assert given(*PEER) == EndpointSettings(
         port=10258,
         address="0.0.0.0",
@@ -67,7 +67,7 @@ def test_the_flags_of_the_peer_are_understood() -> None:
         ),
     ],
 )
-def test_what_makes_no_sense_is_told_with_what_to_do(words: str, says: str) -> None:
+def test_what_makes_no_sense_is_reported_with_what_to_do(words: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         given(words)
 
@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_taken_port_ends_a_run_and_is_only_told_of_by_a_single_cycle(folder: Path) -> None:
+def test_a_taken_port_ends_a_run_and_is_only_reported_by_a_single_cycle(folder: Path) -> None:
     full = node("n1").holding(pod("a", age="3h"))
     objects = [full.node, node("n2").node, *full.pods]
     with ApiServer(objects) as server, socket.create_server(("127.0.0.1", 0)) as taken:

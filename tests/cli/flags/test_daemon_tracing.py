@@ -47,7 +47,7 @@ def test_without_a_collector_nothing_is_followed_or_imported(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("without_the_extra")
-def test_without_the_extra_it_is_told_how_to_install_it() -> None:
+def test_without_the_extra_it_is_reported_how_to_install_it() -> None:
     with pytest.raises(InputError) as error:
         spans(NAMED)
 
@@ -63,7 +63,7 @@ def test_without_the_extra_one_may_go_on_without_traces() -> None:
     assert told[0].startswith('WARNING no traces reason="--otel-collector-endpoint needs')
 
 
-def test_a_certificate_that_cannot_be_read_is_told_before_anything_is_done() -> None:
+def test_a_certificate_that_cannot_be_read_is_reported_before_anything_is_done() -> None:
     with pytest.raises(InputError) as error:
         spans(NAMED, "--otel-transport-ca-cert=none.pem")
 

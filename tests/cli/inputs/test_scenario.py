@@ -85,7 +85,7 @@ def event(text: str) -> str:
                 "s.yaml:3:21: events[0].delete[1]",
                 "there is no Node `node-11` by cycle 2; did you mean `node-1`?",
                 "s.yaml:3:35: events[0].delete[2]",
-                "`Pod/cart-1` names no Pod; write `Pod/NAMESPACE/NAME`",
+                "`Pod/cart-1` is not the name of a Pod; write `Pod/NAMESPACE/NAME`",
                 "s.yaml:3:47: events[0].delete[3]",
                 "there is no Pod `shop/cart-3` by cycle 2; did you mean `shop/cart-2`?",
             ],
@@ -95,7 +95,7 @@ def event(text: str) -> str:
             event("scale:\n  cart: 2\n  ReplicaSet/shop/cat: 3"),
             [
                 "s.yaml:4:13: events[0].scale.cart",
-                "`cart` names no controller; write `ReplicaSet/NAMESPACE/NAME`",
+                "`cart` is not the name of a controller; write `ReplicaSet/NAMESPACE/NAME`",
                 "s.yaml:5:28: events[0].scale.ReplicaSet/shop/cat",
                 "no pod belongs to `ReplicaSet/shop/cat`, so there is none to copy; "
                 "did you mean `ReplicaSet/shop/cart`?",
@@ -151,7 +151,7 @@ def event(text: str) -> str:
         ),
     ],
 )
-def test_every_mistake_of_a_scenario_is_told_with_its_place(
+def test_every_mistake_of_a_scenario_is_reported_with_its_place(
     scenario: str, problems: list[str], tmp_path: Path
 ) -> None:
     write(tmp_path, {"s.yaml": scenario})

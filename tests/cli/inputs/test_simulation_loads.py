@@ -54,7 +54,7 @@ WORDS = ("--cluster", MACHINES / "cluster.json", "--policy", MACHINES / "policy.
             [
                 "loads.yaml:1:1: queries",
                 "no query is named for the demand of the pods; write `Use` or `Pressure`, "
-                f"and beside it `{QUERY}`",
+                f"with the value `{QUERY}`",
             ],
             id="no query",
         ),
@@ -68,7 +68,7 @@ WORDS = ("--cluster", MACHINES / "cluster.json", "--policy", MACHINES / "policy.
         ),
     ],
 )
-def test_every_mistake_is_told_with_its_place(
+def test_every_mistake_is_reported_with_its_place(
     tmp_path: Path, loads: str, problems: list[str]
 ) -> None:
     write(tmp_path, {"loads.yaml": loads})
@@ -90,7 +90,7 @@ def test_nodes_are_tainted_by_thresholds_so_there_must_be_some(tmp_path: Path) -
     assert resettle("simulate", *words, cwd=tmp_path) == (
         1,
         "",
-        "error: policy.yaml does not balance with LowNodeUtilization, by whose thresholds nodes "
+        "error: policy.yaml does not enable LowNodeUtilization, whose thresholds decide which nodes "
         "are tainted; enable it under `balance`, or simulate without soft taints\n",
     )
 
@@ -112,7 +112,7 @@ def test_one_policy_is_compared_with_itself_or_with_another() -> None:
         pytest.param(("--soft-taints", "--against", "improved.yaml"), [True, True], id="both"),
     ],
 )
-def test_taints_are_told_for_programs(words: tuple[str, ...], told: list[bool]) -> None:
+def test_taints_are_reported_for_programs(words: tuple[str, ...], told: list[bool]) -> None:
     asked = ("--cluster", "cluster.yaml", "--policy", "policy.yaml", "--now", NOW)
     done = resettle("simulate", *asked, *words, "--cycles", "1", "-o", "json", cwd=LOPSIDED)
     runs = json.loads(done.out)["runs"]

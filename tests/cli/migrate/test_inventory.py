@@ -243,7 +243,7 @@ def test_several_files_are_read_together(ask: Ask, tmp_path: Path) -> None:
         pytest.param(
             {"a.yaml": "kind: Service\napiVersion: v1\n---\nkind: ConfigMap\napiVersion: v1\n"},
             ["a.yaml"],
-            "nothing of descheduler is in a.yaml (there is: ConfigMap, Service); "
+            "nothing in a.yaml belongs to descheduler (it holds: ConfigMap, Service); "
             "name its policy or ConfigMap, the manifest that runs it, or the values of its chart",
             id="nothing of the peer",
         ),
