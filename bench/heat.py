@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from resettle.simulate.measures import Load
-from resettle.simulate.result import Story
+from resettle.simulate.result import SimulationResult
 
 SHOWN = 10
 """Cycles in the picture, beside the start."""
@@ -27,7 +27,7 @@ text {{ fill: #1f2933; font: 12px system-ui, sans-serif }} .title {{ font-weight
 }}"""
 
 
-def picture(stories: Sequence[Story]) -> str:
+def picture(stories: Sequence[SimulationResult]) -> str:
     """The stories side by side: a row for each node, a column for each cycle."""
     nodes = list(stories[0].loads)
     wide = LEFT + CELL * (SHOWN + 1)
@@ -48,10 +48,10 @@ def picture(stories: Sequence[Story]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _panel(story: Story) -> Iterator[str]:
+def _panel(story: SimulationResult) -> Iterator[str]:
     after = story.settled_after
     yield f'<text class="title" x="{LEFT}" y="18">{story.policy}</text>'
-    says = f"{story.moves} moves, still after cycle {after}"
+    says = f"{story.move_count} moves, still after cycle {after}"
     yield f'<text class="soft" x="{LEFT}" y="35">{says}</text>'
     yield from _moves(story)
     columns = [story.loads, *(cycle.after for cycle in story.cycles[:SHOWN])]
@@ -69,10 +69,10 @@ def _panel(story: Story) -> Iterator[str]:
                 yield from _marks(LEFT + column * CELL, y, marks)
 
 
-def _moves(story: Story) -> Iterator[str]:
+def _moves(story: SimulationResult) -> Iterator[str]:
     """A bar above each cycle in which something moved, and how much."""
     for i, cycle in enumerate(story.cycles[:SHOWN], 1):
-        if moves := len(cycle.landings):
+        if moves := len(cycle.moves):
             x, y = LEFT + i * CELL, TOP - 19 - 4 * moves
             yield (
                 f'<rect class="bar" x="{x + 7}" y="{y}" width="{CELL - 15}" height="{4 * moves}"/>'

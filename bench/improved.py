@@ -1,4 +1,4 @@
-"""What the finer judgement of `resettle/v1` costs, beside the same policy of the peer.
+"""What the more precise rules of `resettle/v1` cost, beside the same policy in v1alpha2.
 
     python -m bench.improved --nodes 5000 --pods 30 [--write]
 

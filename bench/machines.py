@@ -21,10 +21,10 @@ from typing import NamedTuple
 from bench.heat import picture
 from bench.report import table, within_markers
 from resettle.controllers.soft_taints.reconcile import Mode, SimulatedTainter, task_of
-from resettle.framework import Descheduler, assembled, default_registry, load_policy
+from resettle.framework import Descheduler, build_descheduler, default_registry, load_policy
 from resettle.model import Snapshot
-from resettle.simulate.load_model import Wants
-from resettle.simulate.result import Story, told
+from resettle.simulate.load_model import CpuDemand
+from resettle.simulate.result import SimulationResult, run_simulation
 from resettle.testing import World
 
 ROOT = Path(__file__).parents[1]
@@ -71,22 +71,22 @@ def planner_of(setting: Setting) -> Descheduler:
     """The policy made ready."""
     text = (EXAMPLE / setting.file).read_text(encoding="utf-8").replace(*setting.edit)
     plugins = default_registry()
-    return assembled(load_policy(text, name=setting.file, plugins=plugins), plugins)
+    return build_descheduler(load_policy(text, name=setting.file, plugins=plugins), plugins)
 
 
-def story_of(setting: Setting, seed: int, figure: str = "Pressure") -> Story:
+def story_of(setting: Setting, seed: int, figure: str = "Pressure") -> SimulationResult:
     """What becomes of the machines with the loads of this seed."""
     planner, machines = planner_of(setting), builder().machines(seed)
     (question,) = planner.measures
-    wants = Wants({it.key: it.wants for it in machines}, {question: figure})
+    wants = CpuDemand({it.key: it.wants for it in machines}, {question: figure})
     tainter = SimulatedTainter(task_of(planner, Mode.TAINT)) if setting.tainted else None
-    return told(
+    return run_simulation(
         "with soft taints" if setting.tainted else "without soft taints",
         planner,
         taken(seed),
         interval=INTERVAL,
         cycles=CYCLES,
-        wants=wants,
+        demand=wants,
         tainter=tainter,
     )
 
@@ -97,7 +97,7 @@ def taken(seed: int) -> Snapshot:
     return World(tuple(builder().cluster(builder().machines(seed)))).snapshot()
 
 
-def row(name: str, stories: Sequence[Story]) -> tuple[str, ...]:
+def row(name: str, stories: Sequence[SimulationResult]) -> tuple[str, ...]:
     """The figures of one setting over all seeds."""
     after = [story.settled_after for story in stories]
     settled = [it for it in after if it is not None]
@@ -107,7 +107,7 @@ def row(name: str, stories: Sequence[Story]) -> tuple[str, ...]:
         name,
         f"{len(settled)} of {len(after)}",
         _spread(settled) if settled else "-",
-        _spread([story.moves for story in stories]),
+        _spread([story.move_count for story in stories]),
         f"{sum(story.returned for story in stories):,}",
         f"{sum(rally.times for story in stories for rally in story.ping_pong):,}",
         f"{statistics.mean(first):.0f}% → {statistics.mean(last):.0f}%",
@@ -123,7 +123,7 @@ def _spread(counts: Sequence[int]) -> str:
     return f"{statistics.median_low(counts)} ({min(counts)} to {max(counts)})"
 
 
-def written(stories: Mapping[str, Sequence[Story]]) -> str:
+def written(stories: Mapping[str, Sequence[SimulationResult]]) -> str:
     """The table of the page."""
     heads = ("policy", "settled", "after cycle", "moves", "for nothing", "twice", "fullest node")
     return table(heads, [row(name, found) for name, found in stories.items()], 1)

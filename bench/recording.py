@@ -26,8 +26,8 @@ from bench.run import DOCS, policy_text, repeatable, setting
 from bench.steady import replaced, taken
 from resettle.cycle import CycleReport, Round
 from resettle.framework import (
-    MoveResult,
     MoveResponse,
+    MoveResult,
     build_descheduler,
     default_registry,
     load_policy,

@@ -15,7 +15,7 @@ GOALS = {
     (5000, "off"): (15, 30),
     (5000, "on"): (150, 30),
 }
-"""Nodes and nodeFit to how many times less CPU and memory than the peer we want to use."""
+"""Nodes and nodeFit to how many times less CPU and memory than descheduler we want to use."""
 ACTING_GOALS = {
     (100, "on"): (5, 1),
     (1000, "off"): (5, 7),
@@ -76,7 +76,7 @@ def typical(costs: Sequence[Cost]) -> Cost:
 
 
 def comparison(cases: Iterable[Case], goals: Goals = GOALS) -> str:
-    """Ours and the peer's figures, their ratios, and the goals."""
+    """Our figures and descheduler's, their ratios, and the goals."""
     rows = []
     remarks = []
     for case in cases:
@@ -124,7 +124,7 @@ def phase_table(cases: Iterable[Case]) -> str:
 
 
 def eviction_table(cases: Sequence[Case]) -> str:
-    """How many pods each strategy evicts: ours / the peer's."""
+    """How many pods each strategy evicts: ours / descheduler's."""
     names = dict.fromkeys(name for case in cases for name in case.our.evictions)
     rows = [(name, *(_decided(case, name) for case in cases)) for name in names]
     heads = ("pods evicted by", *(f"{case.nodes:,} {case.fit}" for case in cases))

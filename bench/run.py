@@ -5,8 +5,8 @@
     python -m bench.run --growth
     python -m bench.run --worst
 
-`resettle plan` is set beside the peer's dry run: both list the cluster from the same server, apply
-the same policy, and evict nothing. With `--act` it is `resettle run` beside the peer's real run,
+`resettle plan` is set beside descheduler's dry run: both list the cluster from the same server,
+apply the same policy, and evict nothing. With `--act` it is `resettle run` beside descheduler's real run,
 and the server grants what they ask for. With `--write` the figures go into the page about
 performance.
 """
@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import resettle
-from bench import peer
+from bench import upstream
 from bench.figures import EMPTY, TABLES, Book
 from bench.generate import WORST
 from bench.measure import (
@@ -62,7 +62,9 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("--node-fit", choices=("on", "off", "both"), default="both")
     words.add_argument("--repeat", type=int, default=1, help="runs of each, in turn; medians count")
     words.add_argument("--timeout", type=float, default=1800, help="seconds for one run")
-    words.add_argument("--peer", type=Path, metavar="FILE", help="a peer that is built already")
+    words.add_argument(
+        "--peer", type=Path, metavar="FILE", help="a built descheduler"
+    )
     words.add_argument("--alone", action="store_true", help="measure resettle only")
     words.add_argument("--write", action="store_true", help="put the figures into docs")
     instead = words.add_mutually_exclusive_group()
@@ -77,16 +79,16 @@ def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     chosen = parser().parse_args(words)
     section = next((it for it in ("act", "growth", "worst") if getattr(chosen, it)), "compare")
-    rival = find_peer(chosen.peer) if section in BESIDE and not chosen.alone else None
+    descheduler = find_upstream(chosen.peer) if section in BESIDE and not chosen.alone else None
     # What is installed comes with its bytecode; a checkout may have none, or be told to write none.
     compileall.compile_dir(Path(resettle.__file__).parent, quiet=2)
     taken = f"{datetime.now(UTC):%Y-%m-%d}, `{repeatable(words)}`"
     try:
-        cases = [replace(case, taken=taken) for case in measured(section, chosen, rival)]
+        cases = [replace(case, taken=taken) for case in measured(section, chosen, descheduler)]
     except Failed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    now = EMPTY.updated(setting(rival), cases)
+    now = EMPTY.updated(setting(descheduler), cases)
     for made in TABLES[section]:
         print(made(now), end="\n\n")
     if chosen.write:
@@ -103,16 +105,18 @@ def repeatable(words: Sequence[str]) -> str:
     return re.sub(r" --(write|peer[ =]\S+)", "", text)
 
 
-def find_peer(binary: Path | None) -> peer.Peer | None:
-    """The peer, or nothing and a word about it."""
+def find_upstream(binary: Path | None) -> upstream.Upstream | None:
+    """The descheduler, or None and a message."""
     try:
-        return peer.known(binary) if binary else peer.built()
-    except peer.NoPeer as error:
+        return upstream.read_binary(binary) if binary else upstream.build_upstream()
+    except upstream.UpstreamUnavailable as error:
         print(f"note: resettle is measured alone: {error}", file=sys.stderr)
         return None
 
 
-def measured(section: str, chosen: argparse.Namespace, rival: peer.Peer | None) -> Iterator[Case]:
+def measured(
+    section: str, chosen: argparse.Namespace, descheduler: upstream.Upstream | None
+) -> Iterator[Case]:
     """Every case of a section, one after the other."""
     match section:
         case "growth":
@@ -125,7 +129,7 @@ def measured(section: str, chosen: argparse.Namespace, rival: peer.Peer | None) 
             clusters = [(nodes, "") for nodes in sorted(chosen.nodes)]
             fits = ["off", "on"] if chosen.node_fit == "both" else [chosen.node_fit]
     for nodes, hard in clusters:
-        yield from on_one_cluster(nodes, hard, fits, chosen, rival)
+        yield from on_one_cluster(nodes, hard, fits, chosen, descheduler)
 
 
 def on_one_cluster(
@@ -133,7 +137,7 @@ def on_one_cluster(
     hard: str,
     fits: Iterable[str],
     chosen: argparse.Namespace,
-    rival: peer.Peer | None,
+    descheduler: upstream.Upstream | None,
 ) -> Iterator[Case]:
     """Serves one cluster, and has both programs look at it by turns."""
     shape = [f"--nodes={nodes}", f"--pods={chosen.pods}", *([f"--worst={hard}"] if hard else [])]
@@ -149,9 +153,9 @@ def on_one_cluster(
                 for _ in range(chosen.repeat):
                     ours.append(our_run(served, policy, folder, chosen.timeout))
                     say(nodes, hard, fit, "resettle", ours[-1])
-                    if rival:
+                    if descheduler:
                         theirs.append(
-                            their_run(rival.binary, served, policy, folder, chosen.timeout)
+                            their_run(descheduler.binary, served, policy, folder, chosen.timeout)
                         )
                         say(nodes, hard, fit, "descheduler", theirs[-1])
                 yield Case(nodes, served.objects["Pod"], fit, ours, theirs, hard)
@@ -172,9 +176,9 @@ def say(nodes: int, hard: str, fit: str, program: str, cost: Cost) -> None:
     )
 
 
-def setting(rival: peer.Peer | None) -> str:
+def setting(descheduler: upstream.Upstream | None) -> str:
     """Versions and machine."""
-    beside = f"descheduler {peer.VERSION} (built with {rival.go}), " if rival else ""
+    beside = f"descheduler {upstream.VERSION} (built with {descheduler.go}), " if descheduler else ""
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return (
         f"resettle {resettle.__version__}, {beside}Python {platform.python_version()}; "

@@ -14,7 +14,7 @@ import pytest
 from bench.generate import LISTS, NODE_CPU, NODE_PODS, WORST, Shape, shape_of, write
 from bench.run import policy_text
 from resettle.dumps.reader import Dump
-from resettle.framework.descheduler import assembled
+from resettle.framework.descheduler import build_descheduler
 from resettle.framework.plan import Plan
 from resettle.framework.registry import default_registry
 from resettle.policy.load import load_policy
@@ -47,7 +47,7 @@ def planned(shape: Shape) -> Plan:
     policy = load_policy(policy_text("on"), name="policy", plugins=plugins)
     dump = Dump()
     dump.add(written(shape).encode(), "generated")
-    return assembled(policy, plugins).draw_plan(dump.snapshot(NOW))
+    return build_descheduler(policy, plugins).draw_plan(dump.snapshot(NOW))
 
 
 def hard(name: str, nodes: int = 30) -> Shape:

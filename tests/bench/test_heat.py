@@ -20,4 +20,4 @@ def test_a_picture_has_a_row_for_each_node_and_a_column_for_each_cycle() -> None
     legend = 8
     assert len(cells) == len(story.loads) * (SHOWN + 1) + legend
     says = {it.text for it in drawn.iter(f"{SVG}text")}
-    assert {"start", "10", "node-12", f"{story.moves} moves, still after cycle 8"} <= says
+    assert {"start", "10", "node-12", f"{story.move_count} moves, still after cycle 8"} <= says

@@ -37,7 +37,7 @@ PLAN = """\
 }
 """
 EVICTED = '"Evicted pod in dry run mode" pod="{}" reason="" strategy="{}" node="n" profile="p"\n'
-# Lists as the peer does, and writes a log as the peer does.
+# Lists as descheduler does, and writes a log as descheduler does.
 STAND_IN = """\
 #!{python}
 import signal, sys, urllib.request

@@ -1,4 +1,4 @@
-"""The peer is built once, at a pinned version, or it is said why it cannot be."""
+"""Upstream is built once, at a pinned version, or it is said why it cannot be."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.peer import MODULE, NoPeer, built, cache_folder, known
-from bench.run import find_peer
+from bench.run import find_upstream
+from bench.upstream import MODULE, UpstreamUnavailable, build_upstream, cache_folder, read_binary
 
 SAYS = "Descheduler version {Major: Minor: GoVersion:go1.26.8 Compiler:gc Platform:linux/amd64}"
 
@@ -26,9 +26,9 @@ def test_the_version_is_pinned() -> None:
 def test_a_built_peer_is_taken_from_the_cache(tmp_path: Path) -> None:
     binary = program(tmp_path / "descheduler-v0.36.0" / "descheduler", f"echo '{SAYS}'")
 
-    peer = built(tmp_path)
+    upstream = build_upstream(tmp_path)
 
-    assert (peer.binary, peer.go) == (binary, "go1.26.8")
+    assert (upstream.binary, upstream.go) == (binary, "go1.26.8")
 
 
 def test_it_is_built_from_a_module_of_our_own(
@@ -39,12 +39,12 @@ def test_it_is_built_from_a_module_of_our_own(
     program(tmp_path / "bin" / "go", f'cp {ready} "$3"', 'echo "$GOFLAGS $4" > asked')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
 
-    peer = built(tmp_path / "cache")
+    upstream = build_upstream(tmp_path / "cache")
 
-    folder = peer.binary.parent
+    folder = upstream.binary.parent
     assert (folder / "go.mod").read_text() == MODULE
     assert (folder / "asked").read_text() == ("-mod=mod sigs.k8s.io/descheduler/cmd/descheduler\n")
-    assert peer.go == "go1.26.8"
+    assert upstream.go == "go1.26.8"
 
 
 def test_a_build_that_fails_says_what_go_said(
@@ -53,26 +53,26 @@ def test_a_build_that_fails_says_what_go_said(
     program(tmp_path / "bin" / "go", "echo no such module >&2", "exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
 
-    with pytest.raises(NoPeer, match="no such module"):
-        built(tmp_path / "cache")
+    with pytest.raises(UpstreamUnavailable, match="no such module"):
+        build_upstream(tmp_path / "cache")
 
 
 def test_without_go_the_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(NoPeer, match="Go is not installed"):
-        built(tmp_path / "cache")
+    with pytest.raises(UpstreamUnavailable, match="Go is not installed"):
+        build_upstream(tmp_path / "cache")
 
 
 def test_a_file_that_does_not_run_is_no_peer(tmp_path: Path) -> None:
-    with pytest.raises(NoPeer, match="does not run"):
-        known(tmp_path / "missing")
+    with pytest.raises(UpstreamUnavailable, match="does not run"):
+        read_binary(tmp_path / "missing")
 
 
 def test_without_a_peer_the_runner_says_so_and_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert find_peer(tmp_path / "missing") is None
+    assert find_upstream(tmp_path / "missing") is None
     assert "resettle is measured alone" in capsys.readouterr().err
 
 

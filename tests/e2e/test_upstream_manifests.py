@@ -1,7 +1,7 @@
 """Manifests and values that were written for kubernetes-sigs/descheduler, with another image.
 
 `tests/deploy/upstream` has its example manifests, written from what is known of them, and
-`tests/deploy/values/upstream.yaml` the values of its chart. Nothing in them is changed but the image.
+`tests/deploy/values/upstream.yaml` the values of its chart. Only the image is changed in them.
 """
 
 from __future__ import annotations

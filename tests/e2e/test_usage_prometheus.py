@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.cluster.policies import OURS, UPSTREAM, UNLIMITED
+from tests.e2e.cluster.policies import OURS, UNLIMITED, UPSTREAM
 from tests.e2e.cluster.workloads import ALONE, open_all, open_only, workload
 from tests.e2e.cluster.workspace import Room, eventually
 from tests.e2e.processes.run import RULES, Account, Run, settled

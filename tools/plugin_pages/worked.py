@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from resettle.cli.main import run
-from resettle.dumps.anonymize import kept
+from resettle.dumps.anonymize import trimmed_struct
 from resettle.model.kinds import KINDS
 from resettle.testing import World, budget
 
@@ -97,7 +97,7 @@ def cluster_file(world: World) -> str:
 def _short(item: dict[str, Any]) -> dict[str, Any]:
     if item["kind"] not in KINDS:
         return item  # what was measured is short enough
-    struct: Any = kept(KINDS[item["kind"]].struct, spelled_out=True)
+    struct: Any = trimmed_struct(KINDS[item["kind"]].struct, spelled_out=True)
     read = msgspec.to_builtins(msgspec.convert(item, struct))
     return {"apiVersion": item["apiVersion"], "kind": item["kind"], **_without_nothing(read)}
 

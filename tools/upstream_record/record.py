@@ -25,7 +25,7 @@ from bench.upstream import VERSION, build_upstream
 from resettle.policy.document import V1ALPHA1
 from resettle.policy.versions.upgrade import write_policy
 from resettle.policy.yaml.typed_walk import plain_value
-from resettle.testing import NOW, Fault, ApiServer
+from resettle.testing import NOW, ApiServer, Fault
 from tests.cli.migrate.builders import Object, digest, estate
 from tests.cli.migrate.samples import FILES, policy_in, seed_of
 from tests.cli.migrate.upstream_record import FILE, Recorded, write

@@ -87,7 +87,7 @@ class ControllerLoop:
         self._cache.close()
 
     def _run(self, act: Controller, due: list[datetime]) -> list[Write]:
-        """Run one controller, do its writes and return them; add the times it waits for to `due`."""
+        """Run one controller, do its writes and return them; add times it waits for to `due`."""
         writes: list[Write] = []
         for asked in act(self._cache.observe(self._clock())):
             if isinstance(asked, Later):

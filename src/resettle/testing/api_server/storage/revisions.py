@@ -134,7 +134,7 @@ class Storage:
         """How often watches were asked to send a bookmark."""
         self.wakers: set[Callable[[], None]] = set()
         self.followers: set[Callable[[], None]] = set()
-        """Called before a compaction, so that open watches read the changes they have not sent yet."""
+        """Called before a compaction, so that open watches read what they have not sent yet."""
         self.listeners: dict[str, list[Listener]] = {}
         self._buckets: dict[str, dict[str, StoredObject]] = {}
         self._order: dict[str, list[str]] = {}
@@ -151,7 +151,7 @@ class Storage:
         """An instant, as the API writes it."""
         return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
-    # -- transactions ----------------------------------------------------------------------------------
+    # -- transactions ---------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -201,7 +201,7 @@ class Storage:
             order = self._order[bucket] = sorted(held)
         return [held[key] for key in order]
 
-    # -- writing, in a transaction ---------------------------------------------------------------------
+    # -- writing, in a transaction --------------------------------------------------------------
 
     def write(self, resource: Resource, obj: Object, *, dry: bool = False) -> StoredObject:
         """The object as an entry with a version of its own; a dry one is kept nowhere."""

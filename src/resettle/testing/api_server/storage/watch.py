@@ -53,7 +53,7 @@ class Watch:
         return lines
 
     def news(self) -> list[bytes]:
-        """The events since the last call; an error is the last line once the version is compacted."""
+        """Events since the last call; the last is an error once the version is compacted."""
         self.catch_up()
         lines, self._unsent = self._unsent, []
         return lines

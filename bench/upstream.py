@@ -1,9 +1,9 @@
 """kubernetes-sigs/descheduler, built from its Go module at a pinned version.
 
-    python -m bench.peer
+    python -m bench.upstream
 
 builds it into the cache directory, once, and prints where it is. It is built from a module of our
-own, so that what the peer's go.mod replaces has to be replaced here again.
+own, so that what its go.mod replaces has to be replaced here again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 VERSION = "v0.36.0"
-MODULE = f"""module peer
+MODULE = f"""module upstream
 
 go 1.26.0
 
@@ -26,42 +26,42 @@ replace k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.0-20260512234627-ef417d0
 _COMMAND = "sigs.k8s.io/descheduler/cmd/descheduler"
 
 
-class NoPeer(Exception):
-    """The peer cannot be had here, and why."""
+class UpstreamUnavailable(Exception):
+    """kubernetes-sigs/descheduler cannot be built or run here, and why."""
 
 
 @dataclass(frozen=True)
-class Peer:
-    """A built peer."""
+class Upstream:
+    """A built descheduler."""
 
     binary: Path
     go: str
     """The version of Go it was built with."""
 
 
-def built(cache: Path | None = None) -> Peer:
-    """The peer, from the cache or built now."""
+def build_upstream(cache: Path | None = None) -> Upstream:
+    """The descheduler from the cache, or built now."""
     folder = (cache or cache_folder()) / f"descheduler-{VERSION}"
     binary = folder / "descheduler"
     if not binary.exists():
         _build(folder, binary)
-    return known(binary)
+    return read_binary(binary)
 
 
-def known(binary: Path) -> Peer:
-    """A peer that somebody has built already."""
+def read_binary(binary: Path) -> Upstream:
+    """A descheduler that is built already."""
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [binary, "version"], capture_output=True, text=True, check=True, timeout=60
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        raise NoPeer(f"{binary} does not run: {error}") from None
-    _, _, rest = said.partition("GoVersion:")
-    return Peer(binary, rest.split(" ")[0].strip() or "unknown")
+        raise UpstreamUnavailable(f"{binary} does not run: {error}") from None
+    _, _, rest = output.partition("GoVersion:")
+    return Upstream(binary, rest.split(" ")[0].strip() or "unknown")
 
 
 def cache_folder() -> Path:
-    """Where what takes minutes to make is kept."""
+    """The folder for programs that take minutes to build."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "resettle-bench"
 
@@ -82,17 +82,21 @@ def _build(folder: Path, binary: Path) -> None:
             check=False,
         )
     except FileNotFoundError:
-        raise NoPeer("Go is not installed; version 1.26 builds the peer") from None
+        raise UpstreamUnavailable(
+            "Go is not installed; version 1.26 builds the descheduler"
+        ) from None
     if done.returncode:
-        raise NoPeer(f"`go build` of the peer failed:\n{done.stderr.strip()[-2000:]}")
+        raise UpstreamUnavailable(
+            f"`go build` of the descheduler failed:\n{done.stderr.strip()[-2000:]}"
+        )
     part.replace(binary)
 
 
 def main() -> None:
-    """Builds the peer and says where it is."""
+    """Build the descheduler and print its path."""
     try:
-        print(built().binary)
-    except NoPeer as error:
+        print(build_upstream().binary)
+    except UpstreamUnavailable as error:
         sys.exit(f"error: {error}")
 
 
