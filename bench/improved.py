@@ -86,9 +86,9 @@ def measured(chosen: argparse.Namespace) -> str:
         )
         for called, found in costs.items()
     ]
-    told = f"{chosen.nodes:,} nodes, {pods:,} pods, `nodeFit` on:"
+    heading = f"{chosen.nodes:,} nodes, {pods:,} pods, `nodeFit` on:"
     heads = ("policy", "CPU s", "ratio", "peak MiB", "ratio", "moves")
-    return f"{told}\n\n{table(heads, rows, 1)}"
+    return f"{heading}\n\n{table(heads, rows, 1)}"
 
 
 def _middle(costs: list[Cost], figure: str) -> float:

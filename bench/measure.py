@@ -1,6 +1,6 @@
 """What a command costs: wall clock, CPU and peak memory of a child, as the kernel accounts them.
 
-Linux lets a child begin with the peak memory of the process that started it, so whoever measures
+Linux lets a child begin with the peak memory of the process that started it, so the process that measures
 must stay small: nothing large is read here, and a cluster is generated elsewhere.
 """
 
@@ -42,7 +42,7 @@ class Cost:
     evictions: Mapping[str, int] = field(default_factory=dict)
     """Pods evicted, by strategy; each pod counts once."""
     phases: Mapping[str, float] = field(default_factory=dict)
-    """CPU milliseconds of each phase, where the program tells."""
+    """CPU milliseconds of each phase, where the program reports it."""
     remark: str = ""
     """Why it was ended before its own end."""
 
@@ -188,12 +188,12 @@ def run_peer(binary: Path, served: Serving, policy: Path, folder: Path, timeout:
     return replace(cost, wall=cost.wall - held.waited, evictions=evictions(log))
 
 
-def evictions(log: Path, told: re.Pattern[bytes] = _EVICTED) -> dict[str, int]:
-    """Evictions by strategy, as a log tells; a pod that is evicted twice counts once."""
+def evictions(log: Path, pattern: re.Pattern[bytes] = _EVICTED) -> dict[str, int]:
+    """Evictions by strategy, as the log says; a pod that is evicted twice counts once."""
     evicted: dict[bytes, str] = {}
     with log.open("rb") as lines:
         for line in lines:
-            if found := told.search(line):
+            if found := pattern.search(line):
                 evicted.setdefault(found[1], found[2].decode())
     return dict(Counter(evicted.values()))
 

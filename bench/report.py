@@ -43,7 +43,7 @@ class Case:
 
     @property
     def key(self) -> str:
-        """What tells it from other cases."""
+        """What distinguishes it from other cases."""
         return f"{self.nodes:06d}/{self.pods:07d}/{self.hard}/{self.fit}"
 
     @property

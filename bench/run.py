@@ -80,7 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser().parse_args(words)
     section = next((it for it in ("act", "growth", "worst") if getattr(chosen, it)), "compare")
     descheduler = find_upstream(chosen.peer) if section in BESIDE and not chosen.alone else None
-    # What is installed comes with its bytecode; a checkout may have none, or be told to write none.
+    # What is installed comes with its bytecode; a checkout may have none, or be set to write none.
     compileall.compile_dir(Path(resettle.__file__).parent, quiet=2)
     taken = f"{datetime.now(UTC):%Y-%m-%d}, `{repeatable(words)}`"
     try:
@@ -168,7 +168,7 @@ def policy_text(fit: str) -> str:
 
 
 def say(nodes: int, hard: str, fit: str, program: str, cost: Cost) -> None:
-    """Tells whoever waits how it goes."""
+    """Print the progress."""
     print(
         f"{nodes} nodes {hard or 'as usual'}, nodeFit {fit}, {program}: {cost.wall:.2f} s wall, "
         f"{cost.cpu:.2f} s CPU, {cost.peak:.0f} MiB, {cost.evicted} evictions {cost.remark}",

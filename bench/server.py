@@ -32,7 +32,7 @@ from bench.generate import LISTS, Generator, add_shape_arguments, compact, shape
 from resettle.model.kinds import KINDS
 
 VERSION = "1000"
-"""The resource version of every list; what watches are told comes after it."""
+"""The resource version of every list; events of watches come after it."""
 LONGEST_LINE = 64 * 1024
 BOOKMARK_SECONDS = 10.0
 LOOK_SECONDS = 0.5
@@ -84,7 +84,7 @@ class Listing:
         return compact(head)[:-1].encode() + b',"items":[', items, b"]}"
 
     def some(self, count: int, seed: int) -> list[bytes]:
-        """Some of the objects, drawn by lot."""
+        """Some of the objects, drawn at random."""
         chosen = random.Random(seed).sample(range(len(self)), min(count, len(self)))
         starts = self._starts
         return [bytes(self._bytes[starts[i] : starts[i + 1] - len(b",")]) for i in chosen]
@@ -126,16 +126,16 @@ class Cluster:
             self._news[kind].remove(news)
 
     def churn(self, count: int) -> int:
-        """Tells all who watch that some pods went and others came; lists stay as they are.
+        """Send to all watches that some pods went and others came; lists stay as they are.
 
         The answer is the version of the last of these events.
         """
         pods = self.listings["Pod"].some(count, self.version)
-        told = b"".join(replaced(pods, self.version + 1, self.version))
+        events = b"".join(replaced(pods, self.version + 1, self.version))
         self.version += 2 * count
         with self._lock:
             for news in self._news.get("Pod", ()):
-                news.put(told)
+                news.put(events)
         return self.version
 
     def count(self, what: str) -> None:
@@ -226,7 +226,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Lets a client that has gone away go; anything else is told."""
+        """Lets a client that has gone away go; anything else is events."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
@@ -248,7 +248,7 @@ class Handler(BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         """Reads the head of a request, as plainly as it can be done.
 
-        The library's way costs ten times as much, and a server that is busy slows down whoever is
+        The library's way costs ten times as much, and a server that is busy slows down the client that is
         measured beside it.
         """
         self.close_connection = True
@@ -256,11 +256,11 @@ class Handler(BaseHTTPRequestHandler):
         if len(words) != 3:
             return False
         self.command, self.path, self.request_version = (word.decode("latin-1") for word in words)
-        self.told: dict[bytes, bytes] = {}
+        self.request_headers: dict[bytes, bytes] = {}
         while (line := self.rfile.readline(LONGEST_LINE)) not in (b"\r\n", b"\n", b""):
             name, _, value = line.partition(b":")
-            self.told[name.lower()] = value.strip()
-        self.close_connection = self.told.get(b"connection", b"").lower() == b"close"
+            self.request_headers[name.lower()] = value.strip()
+        self.close_connection = self.request_headers.get(b"connection", b"").lower() == b"close"
         return True
 
     def do_GET(self) -> None:
@@ -285,8 +285,8 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(404, _status(404, "NotFound", f"nothing is served at {address.path}"))
 
     def do_POST(self) -> None:
-        """Evictions, events and reviews, all of them granted; and the runner's own wishes."""
-        body = self.rfile.read(int(self.told.get(b"content-length", 0)))
+        """Evictions, events and reviews, all of them granted; and the runner's own requests."""
+        body = self.rfile.read(int(self.request_headers.get(b"content-length", 0)))
         path = urlsplit(self.path).path
         if not self._admitted():
             return
@@ -296,8 +296,8 @@ class Handler(BaseHTTPRequestHandler):
                 if what == "eviction":
                     self._give(201, _EVICTED)
                 else:
-                    # As it came, be it JSON or protobuf: an event that was taken is given back.
-                    self._give(201, body, self.told.get(b"content-type", _JSON))
+                    # As it came, JSON or protobuf: an event that was taken is given back.
+                    self._give(201, body, self.request_headers.get(b"content-type", _JSON))
                 return
         if _REVIEW.fullmatch(path):
             self._count("review")
@@ -364,7 +364,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _admitted(self) -> bool:
         token = self.server.cluster.token
-        if not token or self.told.get(b"authorization") == f"Bearer {token}".encode():
+        if not token or self.request_headers.get(b"authorization") == f"Bearer {token}".encode():
             return True
         self._count("unauthorized")
         self._answer(401, _status(401, "Unauthorized", "the token is not the one"))

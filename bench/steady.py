@@ -71,12 +71,12 @@ def measured(nodes: int, pods: int, percent: float) -> str:
         rounds.append(spent)
     rows = [(name, f"{median(spent[name] for spent in rounds) * 1000:.0f}") for name in rounds[0]]
     total = median(sum(spent.values()) for spent in rounds) * 1000
-    told = (
+    heading = (
         f"{nodes:,} nodes, {len(snapshot.pod_index):,} pods, {changed:,} of them changed, "
         f"{moves:,} moves planned; medians of {ROUNDS} rounds, `nodeFit` on:"
     )
     shown = table(("phase", "CPU ms"), [*rows, ("together", f"{total:.0f}")], 1)
-    return f"{told}\n\n{shown}"
+    return f"{heading}\n\n{shown}"
 
 
 def timed(

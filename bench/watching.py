@@ -1,4 +1,4 @@
-"""What it costs to watch a cluster instead of listing it anew.
+"""What it costs to watch a cluster instead of listing it again.
 
     python -m bench.watching --nodes 1000 --pods 30 --changed 1 [--write]
 
@@ -106,8 +106,8 @@ def measured(nodes: int, pods: int, percent: float) -> str:
         Serving(Path(folder), "--nodes", str(nodes), "--pods", str(pods)) as serving,
     ):
         changed = round(serving.objects["Pod"] * percent / 100)
-        told = [str(serving.kubeconfig), serving.address, str(changed)]
-        once, kept = _child("list", *told), _child("watch", *told)
+        arguments = [str(serving.kubeconfig), serving.address, str(changed)]
+        once, kept = _child("list", *arguments), _child("watch", *arguments)
     rounds = kept["rounds"]
     rows = [
         (name, f"{it['wall']:.2f}", f"{it['cpu']:.2f}", f"{it['peak']:.0f}")
@@ -142,8 +142,8 @@ def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     if words[:1] == ["--as"]:
         _, role, kubeconfig, address, changed = words
-        told = asyncio.run(watch(kubeconfig, address, int(changed))) if role == "watch" else None
-        print(json.dumps(told or list_once(kubeconfig)))
+        figures = asyncio.run(watch(kubeconfig, address, int(changed))) if role == "watch" else None
+        print(json.dumps(figures or list_once(kubeconfig)))
         return 0
     parser = argparse.ArgumentParser(
         prog="bench.watching", description=(__doc__ or "").splitlines()[0]

@@ -43,7 +43,7 @@ def deschedule(args: CordonArgs, view: View, draft: Draft) -> Stopped | None:
     draft.remember(streaks)
     due = [it for it in view.nodes if streaks.get(it.name, 0) >= args.cycles]
     for it in due:
-        for tenant in draft.ordered(view.active_on(it)):
+        for tenant in draft.sort(view.active_on(it)):
             draft.propose(tenant, because=f"{it.name} is cordoned for {streaks[it.name]} cycles")
     return None if due else PATIENT
 
@@ -80,7 +80,7 @@ DESCHEDULER = Descheduler(
 )
 
 
-def told(plan: Plan) -> str:
+def describe(plan: Plan) -> str:
     """A plan in a few words."""
     lines = [f"{plan.taken_at:%H:%M}  {len(plan.moves)} of {plan.pods} pods would move"]
     lines += [f"       {move.pod.key} leaves: {move.reason}" for move in plan.moves]
@@ -100,9 +100,9 @@ def main() -> None:
         node("n2").holding(pod("web-2", owner="ReplicaSet/web")),
     )
     first = DESCHEDULER.draw_plan(cluster(*shop).snapshot())
-    print(told(first))
+    print(describe(first))
     later = cluster(*shop, now=NOW + timedelta(minutes=5))
-    print(told(DESCHEDULER.draw_plan(later.snapshot(history=first.history))))
+    print(describe(DESCHEDULER.draw_plan(later.snapshot(history=first.history))))
 
 
 if __name__ == "__main__":

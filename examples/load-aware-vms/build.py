@@ -1,9 +1,9 @@
-"""Writes the cluster of this example anew: 12 nodes, 130 virtual machines, what each one wants.
+"""Writes the cluster of this example: 12 nodes, 130 virtual machines, what each one wants.
 
     python build.py [SEED]
 
 The first half of the machines is busy and sits on the first half of the nodes, for no reason that
-requests could show: KubeVirt requests a tenth of a machine's cpus, be it busy or idle.
+requests could show: KubeVirt requests a tenth of a machine's cpus, busy or idle.
 """
 
 import json
@@ -46,13 +46,13 @@ def machines(seed: int = SEED) -> list[Machine]:
     """All machines; the same for the same seed."""
     chance = random.Random(seed)
     found = []
-    for half, wish in enumerate((BUSY, IDLE)):
+    for half, usage in enumerate((BUSY, IDLE)):
         nodes = range(half * NODES // 2, (half + 1) * NODES // 2)
         sizes = chance.choices(list(SIZES), SHARES, k=MACHINES // 2)
         # The large ones first, each to the next node: so all nodes request about the same.
         for i, size in enumerate(sorted(sizes, key=list(SIZES).index, reverse=True)):
             number = len(found) + 1
-            wants = round(SIZES[size][0] * chance.uniform(*wish), 2)
+            wants = round(SIZES[size][0] * chance.uniform(*usage), 2)
             found.append(Machine(f"vm-{number:03}", size, name(nodes[i % len(nodes)]), wants))
     return found
 

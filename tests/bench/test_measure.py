@@ -75,7 +75,7 @@ def test_a_child_is_charged_for_its_time(tmp_path: Path) -> None:
     assert busy.wall > 0
 
 
-def test_how_a_child_ended_is_told(tmp_path: Path) -> None:
+def test_how_a_child_ended_is_reported(tmp_path: Path) -> None:
     _, code = child("import sys; print('bye', file=sys.stderr); sys.exit(3)", tmp_path)
 
     assert (code, (tmp_path / "err").read_text()) == (3, "bye\n")
@@ -98,8 +98,8 @@ def test_moves_are_counted_by_plugin_and_plugins_are_not(tmp_path: Path) -> None
 
 
 def test_a_pod_that_the_peer_evicts_twice_counts_once(tmp_path: Path) -> None:
-    told = [("a/x", "First"), ("a/y", "First"), ("a/x", "Second"), ("b/x", "Second")]
-    (tmp_path / "log").write_text("".join(EVICTED.format(*pair) for pair in told) + "the end\n")
+    pairs = [("a/x", "First"), ("a/y", "First"), ("a/x", "Second"), ("b/x", "Second")]
+    (tmp_path / "log").write_text("".join(EVICTED.format(*pair) for pair in pairs) + "the end\n")
 
     assert evictions(tmp_path / "log") == {"First": 2, "Second": 1}
 

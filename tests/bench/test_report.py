@@ -63,7 +63,7 @@ def test_a_size_without_a_goal_has_plain_ratios() -> None:
     assert "goal" not in comparison([Case(300, 9000, "on", [OURS], [PEER])])
 
 
-def test_a_remark_is_told_below_the_table() -> None:
+def test_a_remark_stands_below_the_table() -> None:
     peer = Cost(50.0, 48.0, 1931.5, remark="ended after 50 s")
     *_, last = comparison([Case(1000, 30_000, "on", [OURS], [peer])]).split("\n\n")
 
@@ -96,7 +96,7 @@ def test_evictions_of_each_strategy_stand_beside_the_peers() -> None:
     ]
 
 
-def test_a_hard_cluster_goes_by_its_name() -> None:
+def test_a_hard_cluster_is_listed_by_its_name() -> None:
     cases = [CASE, Case(1000, 30_000, "on", [OURS], hard="own-template")]
     _, _, usual, hard = ours_table(cases, "cluster").splitlines()
 

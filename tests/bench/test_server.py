@@ -73,7 +73,7 @@ def test_a_list_says_what_it_is(server: Server, path: str, kind: str) -> None:
     assert whole["metadata"] == {"resourceVersion": "1000"}
 
 
-def test_a_page_tells_how_much_is_left(server: Server) -> None:
+def test_a_page_says_how_much_is_left(server: Server) -> None:
     _, page = asked(server, "/api/v1/pods?limit=50")
 
     assert len(page["items"]) == 50

@@ -6,10 +6,10 @@ from bench.simulate import measured
 
 
 def test_each_policy_has_its_row() -> None:
-    told = measured(nodes=6, pods=10, cycles=3)
+    text = measured(nodes=6, pods=10, cycles=3)
 
-    assert told.startswith("6 nodes, ")
-    rows = [line.split("|") for line in told.splitlines() if line.startswith("| `")]
+    assert text.startswith("6 nodes, ")
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
     assert [cells[1].strip() for cells in rows] == [
         "`descheduler/v1alpha2`",
         "`resettle/v1`, its own limits",

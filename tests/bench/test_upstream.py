@@ -34,7 +34,7 @@ def test_a_built_peer_is_taken_from_the_cache(tmp_path: Path) -> None:
 def test_it_is_built_from_a_module_of_our_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Stands for Go: what it is told to build is there already, and only has to be copied.
+    # Stands for Go: what it should build is there already, and only has to be copied.
     ready = program(tmp_path / "ready", f"echo '{SAYS}'")
     program(tmp_path / "bin" / "go", f'cp {ready} "$3"', 'echo "$GOFLAGS $4" > asked')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
@@ -57,7 +57,7 @@ def test_a_build_that_fails_says_what_go_said(
         build_upstream(tmp_path / "cache")
 
 
-def test_without_go_the_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_go_the_reason_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(UpstreamUnavailable, match="Go is not installed"):

@@ -1,4 +1,4 @@
-"""The benchmark of the watch cache: what the server tells, and what is made of it."""
+"""The benchmark of the watch cache: what the server sends, and what is made of it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ SHAPE = shape_of(10, 12)
 def test_pods_that_go_are_followed_by_their_like_on_the_nodes_of_others() -> None:
     pods = [text.encode() for kind, text in Generator(SHAPE).lists() if kind == "Pod"][:40]
 
-    told = [json.loads(line) for line in replaced(pods, version=2000, seed=1)]
+    events = [json.loads(line) for line in replaced(pods, version=2000, seed=1)]
 
-    gone = [it["object"] for it in told if it["type"] == "DELETED"]
-    come = [it["object"] for it in told if it["type"] == "ADDED"]
+    gone = [it["object"] for it in events if it["type"] == "DELETED"]
+    come = [it["object"] for it in events if it["type"] == "ADDED"]
     assert [it["metadata"]["uid"] for it in gone] == [
         json.loads(it)["metadata"]["uid"] for it in pods
     ]
     assert not {it["metadata"]["uid"] for it in gone} & {it["metadata"]["uid"] for it in come}
     places = [sorted(it["spec"]["nodeName"] for it in side) for side in (gone, come)]
     assert places[0] == places[1]
-    versions = [int(it["object"]["metadata"]["resourceVersion"]) for it in told]
+    versions = [int(it["object"]["metadata"]["resourceVersion"]) for it in events]
     assert (len(set(versions)), max(versions)) == (80, versions[-1])
 
 

@@ -1,4 +1,4 @@
-"""Moves in flight, row by row of the ledger's picture, by a clock that the test winds."""
+"""Moves in flight, row by row of the drawing in `in_flight`, with a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AFTER_PATIENCE = PATIENCE_SECONDS + 1
 
 
 class Desk:
-    """A ledger, the pod that it follows, and what it made of it."""
+    """Moves in flight, the pod that is followed, and how its move ended."""
 
     def __init__(self, live: Pod | None = None, *, background: bool = True) -> None:
         self.live = live

@@ -1,4 +1,4 @@
-"""A ledger goes on with what another had in flight, as the cluster has it by then."""
+"""Moves in flight that one instance takes over from another."""
 
 from __future__ import annotations
 

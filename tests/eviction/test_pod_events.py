@@ -1,4 +1,4 @@
-"""Events on moved pods: what stands in them, who gets one, and what happens when they are lost."""
+"""Events on moved pods: their content, which moves get one, and when they are dropped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CREATING = "/apis/events.k8s.io/v1/*"
 async def recording(
     pocket: ApiServer, told: list[str], *, failures: bool = False
 ) -> AsyncIterator[EventWriter]:
-    """A recorder at work; all is written when the block ends."""
+    """An EventWriter at work; every event is written when the block ends."""
     async with Client(Access(server=pocket.url)) as client:
         recorder = EventWriter(client, "house-1", ManualClock(), Log.to(told), failures=failures)
         async with recorder.writing():
@@ -163,7 +163,7 @@ def test_a_note_is_no_longer_than_the_server_takes() -> None:
     ("troubles", "line"),
     [
         pytest.param(
-            {"bans": [DeniedPermission(verb="create", resource="events")]},
+            {"denied": [DeniedPermission(verb="create", resource="events")]},
             'WARNING events dropped reason="we may not create them; add to our role: '
             'apiGroups: [\\"events.k8s.io\\"], resources: [\\"events\\"], verbs: [\\"create\\"]"',
             id="we may not write them",
@@ -175,7 +175,7 @@ def test_a_note_is_no_longer_than_the_server_takes() -> None:
         ),
     ],
 )
-def test_lost_events_are_told_once(troubles: dict[str, Any], line: str) -> None:
+def test_dropped_events_are_logged_once(troubles: dict[str, Any], line: str) -> None:
     async def told() -> None:
         lines: list[str] = []
         async with ApiServer([namespace("default")], **troubles) as pocket:
@@ -190,8 +190,8 @@ def test_lost_events_are_told_once(troubles: dict[str, Any], line: str) -> None:
     story(told())
 
 
-def test_events_that_nobody_has_time_for_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_events, "_WAITING", 2)
+def test_events_beyond_the_queue_limit_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_events, "_QUEUE_LIMIT", 2)
 
     async def told() -> None:
         lines: list[str] = []
@@ -206,8 +206,8 @@ def test_events_that_nobody_has_time_for_are_lost(monkeypatch: pytest.MonkeyPatc
     story(told())
 
 
-def test_the_end_does_not_wait_for_events_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_events, "_LAST_WORDS_SECONDS", 0.05)
+def test_the_end_does_not_wait_forever_for_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_events, "_FLUSH_SECONDS", 0.05)
 
     async def told() -> None:
         lines: list[str] = []

@@ -7,8 +7,8 @@ import pytest
 from bench.machines import CYCLES, EXAMPLE, SEEDS, SETTINGS, Setting, builder, story_of
 from resettle.framework import default_registry, load_policy
 from resettle.simulate.load_model import FIGURES
-from resettle.simulate.ping_pong import MEMORY
-from resettle.simulate.result import Story
+from resettle.simulate.ping_pong import PING_PONG_CYCLES
+from resettle.simulate.result import SimulationResult
 
 STILL = 50
 """Cycles in which nothing may move any more."""
@@ -42,14 +42,14 @@ def test_a_policy_has_no_problem_and_no_warning(file: str) -> None:
     assert load_policy(text, name=file, plugins=default_registry()).warnings == ()
 
 
-def moved_again(story: Story) -> list[str]:
+def moved_again(story: SimulationResult) -> list[str]:
     """Pods that were moved within ten cycles of a move, counted by hand."""
     last: dict[str, int] = {}
     found = []
     for cycle in story.cycles:
-        for landing in cycle.landings:
+        for landing in cycle.moves:
             key = landing.pod.key
-            if cycle.number - last.get(key, -MEMORY - 1) <= MEMORY:
+            if cycle.number - last.get(key, -PING_PONG_CYCLES - 1) <= PING_PONG_CYCLES:
                 found.append(key)
             last[key] = cycle.number
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resettle.testing import PocketServer, cluster, node, pod
+from resettle.testing import ApiServer, cluster, node, pod
 from tests import ROOT
 from tests.docs.page import Page
 from tests.examples.harness import install, python
@@ -32,7 +32,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(EXAMPLE, tmp_path_factory.mktemp("site"))
 
 
-def metas(pocket: PocketServer) -> dict[str, dict[str, Any]]:
+def metas(pocket: ApiServer) -> dict[str, dict[str, Any]]:
     return {it["metadata"]["name"]: it["metadata"] for it in pocket.store.list("Pod")}
 
 
@@ -43,10 +43,10 @@ def metas(pocket: PocketServer) -> dict[str, dict[str, Any]]:
         pytest.param(("--dry-run",), set(), "INFO would evict", id="a dry run"),
     ],
 )
-def test_a_run_asks_by_label_and_evicts_nobody(
+def test_a_run_asks_by_label_and_evicts_no_pod(
     flags: tuple[str, ...], asked: set[str], line: str, package: Path, tmp_path: Path
 ) -> None:
-    with PocketServer(WORLD.objects, clock=lambda: WORLD.now) as pocket:
+    with ApiServer(WORLD.objects, clock=lambda: WORLD.now) as pocket:
         config = pocket.kubeconfig(tmp_path / "config")
         words = ("run", "--policy", str(POLICY), "--kubeconfig", str(config), *flags)
         done = python("-m", "resettle", *words, cwd=tmp_path, reach=(package,))
@@ -54,7 +54,7 @@ def test_a_run_asks_by_label_and_evicts_nobody(
         assert done.returncode == 0, done.stderr
         assert {name for name, it in metas(pocket).items() if LABEL in it["labels"]} == asked
         assert not any("deletionTimestamp" in it for it in metas(pocket).values())
-        assert not any(it.path.endswith("/eviction") for it in pocket.asked)
+        assert not any(it.path.endswith("/eviction") for it in pocket.requests)
     for name in ("old-1", "old-2"):
         assert f"{line} pod=games/{name} " in done.stderr
 

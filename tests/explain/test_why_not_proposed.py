@@ -79,7 +79,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             {},
             home(pod("it", phase="Succeeded")),
             "finished",
-            "has run its course (Succeeded)",
+            "is finished (Succeeded)",
             id="a finished pod, for plugins that look at others",
         ),
         pytest.param(
@@ -413,7 +413,7 @@ def test_with_a_single_node_no_plugin_has_a_turn() -> None:
     assert reason is not None
     assert (reason.code, reason.says) == (
         "not-run",
-        "no plugin had a turn: only one node is ready and selected; moving pods takes at least two",
+        "no plugin ran: only one node is ready and selected; moving pods takes at least two",
     )
 
 
@@ -429,7 +429,7 @@ def home_alone() -> World:
             LIFETIME,
             home(pod("older", age="3d"), pod("old", age="2d"), pod("it")),
             {"maxNoOfPodsToEvictTotal": 1},
-            "its turn did not come: the limit of moves in one cycle is reached",
+            "not reached: the limit of moves in one cycle is reached",
             id="the limit ended the turn",
         ),
         pytest.param(
@@ -437,7 +437,7 @@ def home_alone() -> World:
             LOW,
             home(pod("first", cpu="1500m", priority=-1), pod("it", cpu="1500m", priority=5)),
             {},
-            "its turn did not come: 1 other pod leaves n1 instead",
+            "not reached: 1 other pod leaves n1 instead",
             id="others were enough",
         ),
     ],
@@ -458,7 +458,7 @@ def test_a_copy_that_may_not_leave_is_told_what_keeps_it() -> None:
 
     assert reason is not None
     assert reason.says == (
-        "is not counted on to leave: its ReplicaSet has 2 pods, `minReplicas` is 3"
+        "is not a candidate: its ReplicaSet has 2 pods, `minReplicas` is 3"
     )
     assert answer.refused
 

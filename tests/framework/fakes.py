@@ -12,13 +12,13 @@ from msgspec import structs
 from resettle.framework import (
     Descheduler,
     Draft,
-    Ending,
+    MoveResult,
     Instance,
     Move,
-    Outcome,
+    MoveResponse,
     Plan,
     Plugin,
-    assembled,
+    build_descheduler,
     default_registry,
     load_policy,
 )
@@ -28,7 +28,7 @@ from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.policy.args import ExtensionPoint
 
-Judge = Callable[[Move], Ending]
+Judge = Callable[[Move], MoveResult]
 ROUNDS = 8
 
 
@@ -38,21 +38,21 @@ class Cycle:
     def __init__(self, planner: Descheduler, snapshot: Snapshot, judge: Judge) -> None:
         self.snapshot = snapshot
         self.plans: list[Plan] = []
-        self.moved: list[tuple[Move, Ending]] = []
+        self.moved: list[tuple[Move, MoveResult]] = []
         earlier_rounds = NO_EARLIER_ROUNDS
         for _ in range(ROUNDS):
             plan = planner.draw_plan(snapshot, earlier_rounds=earlier_rounds)
             ends = [judge(move) for move in plan.moves]
             self.plans.append(plan)
             self.moved += zip(plan.moves, ends, strict=True)
-            earlier_rounds = earlier_rounds.after(plan.moves, map(Outcome, ends))
+            earlier_rounds = earlier_rounds.after(plan.moves, map(MoveResponse, ends))
             if not plan.moves:
                 break
 
     @property
     def made(self) -> list[Pod]:
         """Pods that limits and budgets have to reckon with."""
-        return [move.pod for move, ending in self.moved if ending.counts]
+        return [move.pod for move, ending in self.moved if ending.counts_as_leaving]
 
     @property
     def away(self) -> list[Pod]:
@@ -65,22 +65,22 @@ class Cycle:
         return [[move.pod.name for move in plan.moves] for plan in self.plans]
 
 
-def by_chance(seed: int, endings: Sequence[Ending]) -> Judge:
+def by_chance(seed: int, endings: Sequence[MoveResult]) -> Judge:
     """Throws dice for every move."""
     dice = Random(seed)
     return lambda move: dice.choice(endings)
 
 
-def by_name(endings: Mapping[str, Ending]) -> Judge:
+def by_name(endings: Mapping[str, MoveResult]) -> Judge:
     """Grants every move but those named."""
-    return lambda move: endings.get(move.pod.name, Ending.EVICTED)
+    return lambda move: endings.get(move.pod.name, MoveResult.EVICTED)
 
 
-def earlier_rounds_of(snapshot: Snapshot, endings: Mapping[str, Ending]) -> EarlierRounds:
+def earlier_rounds_of(snapshot: Snapshot, endings: Mapping[str, MoveResult]) -> EarlierRounds:
     """What is left to reckon with after moves of these pods of `default` have ended so."""
     pods = {it.name: it for it in snapshot.pods}
     moves = [Move(pods[name], "Sweeper0", "it", "was asked") for name in endings]
-    return NO_EARLIER_ROUNDS.after(moves, map(Outcome, endings.values()))
+    return NO_EARLIER_ROUNDS.after(moves, map(MoveResponse, endings.values()))
 
 
 # -- plugins that ask much ------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def planner(document: Mapping[str, Any]) -> Descheduler:
     """The descheduler of a policy document."""
     header = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy"}
     text = json.dumps({**header, **document})
-    return assembled(load_policy(text, name="policy", plugins=REGISTRY), REGISTRY)
+    return build_descheduler(load_policy(text, name="policy", plugins=REGISTRY), REGISTRY)
 
 
 def questioned(plans: Descheduler) -> Descheduler:

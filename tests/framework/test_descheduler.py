@@ -29,7 +29,7 @@ OURS = "resettle/v1"
 def take_all(args: Any, view: View, draft: Draft) -> None:
     """Wants every pod of every node gone, in the order that the profile says."""
     for it in view.nodes:
-        for each in draft.ordered(draft.walked(view.active_on(it))):
+        for each in draft.sort(draft.presort(view.active_on(it))):
             draft.propose(each, because="all must go")
 
 

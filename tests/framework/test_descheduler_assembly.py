@@ -19,7 +19,7 @@ from resettle.framework import (
     Profile,
     Registry,
     Stopped,
-    assembled,
+    build_descheduler,
 )
 from resettle.framework.view import View
 from resettle.model.selectors import parse_selector
@@ -93,7 +93,7 @@ profiles:
 
 def test_a_registry_of_one_s_own_serves_a_policy() -> None:
     registry = Registry([PICK, EVICTOR])
-    descheduler = assembled(load_policy(POLICY, name="own", plugins=registry), registry)
+    descheduler = build_descheduler(load_policy(POLICY, name="own", plugins=registry), registry)
 
     assert descheduler.limits == Limits(total=5)
     assert [it.name for it in descheduler.profiles[0].instances] == [

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from resettle.cli.text.plan import plan_json
-from resettle.framework import Descheduler, Draft, Plan, Plugin, assembled, default_registry
+from resettle.framework import Descheduler, Draft, Plan, Plugin, build_descheduler, default_registry
 from resettle.framework.view import View
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
@@ -32,8 +32,8 @@ def ask_everything(args: Any, view: View, draft: Draft) -> None:
     for pod in view.pods * 3:
         draft.may_leave(pod)
         draft.could_go(pod)
-        draft.terminating(pod)
-    draft.ordered(draft.walked(view.pods))
+        draft.is_terminating(pod)
+    draft.sort(draft.presort(view.pods))
 
 
 PROBES = [
@@ -43,7 +43,7 @@ REGISTRY = default_registry().with_plugins(*PROBES)
 
 
 def descheduler(document: dict[str, Any]) -> Descheduler:
-    return assembled(load_policy(json.dumps(document), name="policy", plugins=REGISTRY), REGISTRY)
+    return build_descheduler(load_policy(json.dumps(document), name="policy", plugins=REGISTRY), REGISTRY)
 
 
 def seen(case: Case) -> Snapshot:
@@ -229,7 +229,7 @@ def test_guards_that_let_a_template_go_refuse_none_of_its_pods(case: Case) -> No
     view = planner.view(seen(case))
     for profile in planner.profiles:
         for guard in (*profile.filters, *profile.pre_eviction_filters):
-            lets_go, ask = guard.letting_go(view), guard.guarding(view)
+            lets_go, ask = guard.template_check(view), guard.pod_check(view)
             if lets_go is not None:
                 free = [pod for pod in view.pods if lets_go(pod.template)]
                 assert [pod for pod in free if not pod.terminating and ask(pod)] == []

@@ -23,7 +23,7 @@ def test_an_admitted_pod_is_a_move_with_its_reason() -> None:
     (verdict,) = verdicts(two_nodes("a"), "a")
     (move,) = plan.moves
 
-    assert (verdict.admitted, verdict.gone, verdict.refusal, verdict.limit) == (
+    assert (verdict.admitted, verdict.is_leaving, verdict.refusal, verdict.limit) == (
         True,
         True,
         None,
@@ -40,7 +40,7 @@ def test_an_admitted_pod_is_a_move_with_its_reason() -> None:
 def test_a_pod_on_its_way_already_counts_as_gone_and_is_no_new_move() -> None:
     (verdict,) = verdicts(two_nodes("a"), "a", moving=["a"])
 
-    assert (verdict.kind, verdict.admitted, verdict.gone) == ("moving", False, True)
+    assert (verdict.kind, verdict.admitted, verdict.is_leaving) == ("moving", False, True)
     assert drawn(two_nodes("a"), proposing("a"), moving=["a"]).moves == ()
 
 
@@ -147,7 +147,7 @@ def test_a_refusal_says_why_and_who_says_so(
         by,
         sentence,
     )
-    assert (verdict.limit, verdict.admitted, verdict.gone) == (limit, False, False)
+    assert (verdict.limit, verdict.admitted, verdict.is_leaving) == (limit, False, False)
 
 
 def test_facts_fill_the_sentence_of_a_refusal() -> None:
@@ -239,7 +239,7 @@ def test_questions_leave_no_trace() -> None:
         for it in view.pods * 500:
             assert draft.may_leave(it)
             assert draft.could_go(it)
-            assert not draft.terminating(it)
+            assert not draft.is_terminating(it)
 
     world = cluster(
         node("n1").holding(pod("a"), pod("b")), node("n2"), budget("b", allowed=1, labels={})

@@ -14,12 +14,12 @@ from resettle.framework import (
     Draft,
     Limits,
     Plugin,
-    PreparedGuard,
+    PreparedFilter,
     Problem,
     Profile,
     Refusal,
     Stopped,
-    surveyed,
+    summarize_node_utilization,
 )
 from resettle.framework.view import View
 from resettle.model.measurements import METRICS_API
@@ -51,7 +51,7 @@ def test_an_admitted_pod_looks_terminating_to_all_that_come_later() -> None:
 
     def look(view: View, draft: Draft) -> None:
         it: Pod = found(view, "a")
-        seen.append((draft.terminating(it), draft.may_leave(it), draft.could_go(it)))
+        seen.append((draft.is_terminating(it), draft.may_leave(it), draft.could_go(it)))
 
     drawn(two_nodes("a"), look, proposing("a"), look)
 
@@ -199,16 +199,16 @@ def test_watching_changes_no_decision() -> None:
 
 def test_a_survey_goes_with_the_account_of_its_turn_and_decides_nothing() -> None:
     def looking(view: View, draft: Draft) -> None:
-        draft.survey(surveyed({"over": view.nodes}, {}, low={}, high={"cpu": 50.0}))
+        draft.record_utilization(summarize_node_utilization({"over": view.nodes}, {}, low={}, high={"cpu": 50.0}))
         proposing("a")(view, draft)
 
     plain = drawn(two_nodes("a"), proposing("a"))
     told = drawn(two_nodes("a"), looking, proposing("a"))
 
     assert [it.pod.name for it in told.moves] == [it.pod.name for it in plain.moves] == ["a"]
-    (survey,) = told.runs[0].surveys
+    (survey,) = told.runs[0].utilization_summaries
     assert (survey.bands, survey.high) == ({"over": ("n1", "n2")}, {"cpu": 50.0})
-    assert told.runs[1].surveys == ()
+    assert told.runs[1].utilization_summaries == ()
 
 
 # -- memory ---------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def test_a_guard_that_cannot_be_prepared_refuses_every_pod() -> None:
     def unready(args: Args, view: View) -> None:
         raise KeyError("no such thing")
 
-    guard = Plugin(name="Unready", filter=PreparedGuard(unready, lambda made, pod: None))
+    guard = Plugin(name="Unready", filter=PreparedFilter(unready, lambda made, pod: None))
     plan = drawn(two_nodes("a", "b"), proposing("a", "b"), guards=[guard])
 
     assert plan.moves == ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resettle.framework import Descheduler, Draft, Ending, Limits, Plan
+from resettle.framework import Descheduler, Draft, MoveResult, Limits, Plan
 from resettle.framework.view import View
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.testing import World, budget, cluster, node, pod, spread
@@ -21,7 +21,7 @@ from tests.framework.harness import (
     sweeper,
 )
 
-E = Ending
+E = MoveResult
 BOTH = pytest.mark.parametrize(
     "semantics", [pytest.param(PARITY, id="parity"), pytest.param(IMPROVED, id="improved")]
 )
@@ -35,7 +35,7 @@ WORLD = cluster(
 
 def drawn_again(
     sweep: Sweeping,
-    endings: dict[str, Ending],
+    endings: dict[str, MoveResult],
     *,
     world: World = WORLD,
     limits: Limits | None = None,
@@ -81,7 +81,7 @@ def moved(plan: Plan) -> list[str]:
 def test_what_a_move_did_not_use_is_left_to_the_next_pod(
     limits: Limits,
     budgets: list[dict[str, Any]],
-    ending: Ending,
+    ending: MoveResult,
     next_in_line: list[str],
     semantics: Semantics,
 ) -> None:
@@ -104,7 +104,7 @@ def test_what_a_move_did_not_use_is_left_to_the_next_pod(
     ],
 )
 def test_a_plugin_hears_what_became_of_a_pod(
-    endings: dict[str, Ending], verdicts: list[str]
+    endings: dict[str, MoveResult], verdicts: list[str]
 ) -> None:
     heard: list[str] = []
 
@@ -141,7 +141,7 @@ def test_a_declined_pod_uses_no_limit_up_so_it_stops_no_plugin() -> None:
     ],
 )
 def test_in_parity_who_is_proposed_twice_spends_a_limit_twice(
-    endings: dict[str, Ending], goes: list[str]
+    endings: dict[str, MoveResult], goes: list[str]
 ) -> None:
     plan = drawn_again(proposing("a", "a", "b"), endings, limits=Limits(total=2))
 
@@ -159,7 +159,7 @@ def test_in_parity_who_is_proposed_twice_spends_a_limit_twice(
     ],
 )
 def test_to_ask_for_objections_costs_nothing(
-    endings: dict[str, Ending], goes: list[str], semantics: Semantics
+    endings: dict[str, MoveResult], goes: list[str], semantics: Semantics
 ) -> None:
     def sweep(view: View, draft: Draft) -> None:
         for name in ("a", "b", "c"):
@@ -179,9 +179,9 @@ def test_a_pod_that_left_looks_so_from_where_the_plan_meets_it(semantics: Semant
 
     def sweep(view: View, draft: Draft) -> None:
         it = found(view, "a")
-        looks.append(draft.terminating(it))
+        looks.append(draft.is_terminating(it))
         draft.propose(it, because="was asked")
-        looks.append(draft.terminating(it))
+        looks.append(draft.is_terminating(it))
 
     drawn_again(sweep, {"a": E.EVICTED}, semantics=semantics)
 

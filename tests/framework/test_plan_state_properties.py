@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resettle.framework import Ending, Plan
+from resettle.framework import MoveResult, Plan
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.testing import World
@@ -19,8 +19,8 @@ from resettle.testing.strategies import clusters, policies
 from tests.framework.fakes import EAGER, Cycle, by_chance, planner, questioned
 
 THOROUGH = settings(max_examples=60, deadline=None, derandomize=True, database=None)
-COUNTING = [ending for ending in Ending if ending.counts]
-ANY = [Ending.EVICTED, *(it for it in Ending if it not in (Ending.SHOWN, Ending.UNSENT))]
+COUNTING = [ending for ending in MoveResult if ending.counts_as_leaving]
+ANY = [MoveResult.EVICTED, *(it for it in MoveResult if it not in (MoveResult.SHOWN, MoveResult.UNSENT))]
 
 
 class Case(NamedTuple):
@@ -34,7 +34,7 @@ class Case(NamedTuple):
     def snapshot(self) -> Snapshot:
         return replace(self.world.snapshot(), moving=self.moving)
 
-    def cycle(self, endings: Sequence[Ending]) -> Cycle:
+    def cycle(self, endings: Sequence[MoveResult]) -> Cycle:
         return Cycle(planner(self.document), self.snapshot(), by_chance(self.seed, endings))
 
 

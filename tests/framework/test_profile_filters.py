@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resettle.framework import Plugin, PreparedGuard, Refusal
+from resettle.framework import Plugin, PreparedFilter, Refusal
 from resettle.model.pod import Pod, Template
 from resettle.testing import cluster, node, pod
 from tests.framework.harness import drawn, keeper, proposing
@@ -19,7 +19,7 @@ def guard(asked: list[str], lets_go: Any) -> Plugin:
         asked.append(pod.name)
         return Refusal("kept", "is kept")
 
-    return Plugin(name="Noting", filter=PreparedGuard(lambda args, view: {}, ask, lets_go))
+    return Plugin(name="Noting", filter=PreparedFilter(lambda args, view: {}, ask, lets_go))
 
 
 def frontends(made: object, template: Template) -> bool:

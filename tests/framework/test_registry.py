@@ -9,7 +9,7 @@ import pytest
 
 from resettle.errors import PluginError
 from resettle.framework import Plugin, Registry, default_registry
-from resettle.framework.registry import GROUP, discovered
+from resettle.framework.registry import GROUP, load_plugins
 
 ONE = Plugin(name="One")
 TWO = Plugin(name="Two")
@@ -32,7 +32,7 @@ def offered_by(package: str, where: Path, name: str, value: str) -> EntryPoint:
 
 
 def test_plugins_are_found_by_name_in_order() -> None:
-    registry = discovered([entry("Two", "TWO"), entry("One", "ONE")])
+    registry = load_plugins([entry("Two", "TWO"), entry("One", "ONE")])
 
     assert list(registry) == ["One", "Two"]
     assert (registry["One"], registry["Two"], len(registry)) == (ONE, TWO, 2)
@@ -84,18 +84,18 @@ def test_an_entry_point_that_keeps_no_promise_is_told(
     name: str, value: str, says: list[str], tmp_path: Path
 ) -> None:
     with pytest.raises(PluginError) as caught:
-        discovered([entry(name, value)])
+        load_plugins([entry(name, value)])
     assert [word for word in says if word not in str(caught.value)] == []
 
     with pytest.raises(PluginError, match="package brittle"):
-        discovered([offered_by("brittle", tmp_path, name, value)])
+        load_plugins([offered_by("brittle", tmp_path, name, value)])
 
 
 def test_a_package_that_cannot_be_imported_is_told() -> None:
     broken = EntryPoint(name="One", value="no_such_module_anywhere:PLUGIN", group=GROUP)
 
     with pytest.raises(PluginError, match=r"`One` .* cannot be loaded .* ModuleNotFoundError"):
-        discovered([broken])
+        load_plugins([broken])
 
 
 def test_two_packages_with_one_name_are_both_named(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_two_packages_with_one_name_are_both_named(tmp_path: Path) -> None:
 
     for order in (rivals, rivals[::-1]):
         with pytest.raises(PluginError) as caught:
-            discovered(order)
+            load_plugins(order)
         assert str(caught.value) == (
             "the plugin `One` is offered by package first-package and by package second-package; "
             "uninstall one of them"

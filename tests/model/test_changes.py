@@ -74,14 +74,14 @@ def mixed(dice: Random, old: list[Object], new: list[Object]) -> list[Object]:
 
 def shape(snapshot: Snapshot) -> dict[str, Any]:
     """All that the indexes answer, in terms of names."""
-    population = snapshot.pod_index
+    pod_index = snapshot.pod_index
     return {
         "nodes": [node.name for node in snapshot.node_index],
         "pods": [pod.key for pod in snapshot.pods],
-        "on": {name: [pod.uid for pod in population.on(name)] for name in population.node_names},
-        "templates": sorted([pod.uid for pod in pods] for pods in population.templates.values()),
-        "states": sorted(sorted(pod.uid for pod in pods) for pods in population.states.values()),
-        "replicas": dict(population.replicas),
+        "on": {name: [pod.uid for pod in pod_index.on(name)] for name in pod_index.node_names},
+        "templates": sorted([pod.uid for pod in pods] for pods in pod_index.templates.values()),
+        "states": sorted(sorted(pod.uid for pod in pods) for pods in pod_index.states.values()),
+        "replicas": dict(pod_index.replicas),
         "requested": {node.name: dict(snapshot.requests_on(node)) for node in snapshot.node_index},
         "namespaces": list(snapshot.namespaces),
         "budgets": [(key, it.disruptions_allowed) for key, it in snapshot.budgets.items()],

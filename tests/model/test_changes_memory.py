@@ -1,4 +1,4 @@
-"""What is let go: parts that no pod has any more, notes nobody asks for, snapshots of the past."""
+"""What is freed: parts of removed pods, unused caches, earlier snapshots."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ def policy(api_version: str) -> str:
 
 
 @pytest.mark.parametrize("api_version", ["descheduler/v1alpha2", "resettle/v1"])
-def test_a_snapshot_is_freed_as_soon_as_nobody_holds_it(api_version: str) -> None:
+def test_a_snapshot_is_freed_with_its_last_reference(api_version: str) -> None:
     plugins = default_registry()
-    planner = build_descheduler(load_policy(policy(api_version), name="p", plugins=plugins), plugins)
+    planner = build_descheduler(
+        load_policy(policy(api_version), name="p", plugins=plugins), plugins
+    )
     world = cluster_of(Random(3), nodes=6, pods=range(60), budgets=3)
     snapshot = taken(world.objects, Decoder(), 0)
     gc.collect()
@@ -98,9 +100,9 @@ def test_forgetting_in_between_never_shows(seed: int, steps: int) -> None:
         put = decoded(decoder, *come.values())
         left = [it.key for it in snapshot.pods if it.name in gone | come.keys()]
         snapshot = snapshot.next(Changes(at=NOW, pods=Change(tuple(put), frozenset(left))))
-        population = snapshot.pod_index
+        pod_index = snapshot.pod_index
         if dice.random() < 0.7:
-            decoder.keep_only(population.templates, population.states, population.node_names)
+            decoder.keep_only(pod_index.templates, pod_index.states, pod_index.node_names)
 
         scratch = taken(list(objects.values()), Decoder(), step)
         assert shape(snapshot)["templates"] == shape(scratch)["templates"]
@@ -114,7 +116,7 @@ def following(snapshot: Snapshot, *pods: Pod) -> Snapshot:
     return snapshot.next(Changes(at=NOW, pods=Change(pods)))
 
 
-def test_a_note_lasts_from_one_population_to_the_next_if_it_is_asked_for() -> None:
+def test_a_template_cache_that_is_used_lasts_to_the_next_index() -> None:
     snapshot = cluster(node("n1").holding(pod("a"))).snapshot()
     (only,) = snapshot.pods
     snapshot.pod_index.template_cache("kept")[only.template] = 1
@@ -127,7 +129,7 @@ def test_a_note_lasts_from_one_population_to_the_next_if_it_is_asked_for() -> No
     assert twice.pod_index.template_cache("dropped") == {}
 
 
-def test_notes_outlast_a_population_that_nobody_asked() -> None:
+def test_template_caches_outlast_an_index_that_uses_none() -> None:
     snapshot = cluster(node("n1").holding(pod("a"))).snapshot()
     (only,) = snapshot.pods
     snapshot.pod_index.template_cache("kept")[only.template] = 1
@@ -156,7 +158,7 @@ def test_budgets_of_the_past_are_not_kept_by_what_was_noted_of_them() -> None:
 # -- many changes at once --------------------------------------------------------------------------
 
 
-def test_a_population_that_changes_nearly_as_a_whole_equals_one_from_scratch() -> None:
+def test_an_index_with_nearly_all_pods_changed_equals_a_new_one() -> None:
     decoder = Decoder()
     old = [pod(f"old{i}") for i in range(1200)]
     new = [pod(f"new{i}", labels={"app": "web"}) for i in range(1500)]
@@ -182,7 +184,7 @@ def test_a_population_that_changes_nearly_as_a_whole_equals_one_from_scratch() -
         ),
     ],
 )
-def test_the_next_snapshot_goes_on_with_what_it_is_not_told_about(
+def test_the_next_snapshot_keeps_what_did_not_change(
     changes: Any, others: Any, history: Any, moving: Any
 ) -> None:
     snapshot = Snapshot.of(

@@ -24,9 +24,9 @@ def tainted(name: str, added: str | None) -> NodeBuilder:
 @pytest.mark.parametrize(
     ("added", "known"),
     [
-        pytest.param(before("0s"), {TAINT: NOW}, id="told"),
+        pytest.param(before("0s"), {TAINT: NOW}, id="with a time"),
         pytest.param("", {}, id="empty"),
-        pytest.param(None, {}, id="not told, as for most taints"),
+        pytest.param(None, {}, id="without a time, as most taints"),
     ],
 )
 def test_the_time_stands_beside_the_taint(added: str | None, known: dict[Taint, datetime]) -> None:
@@ -38,13 +38,13 @@ def test_the_time_stands_beside_the_taint(added: str | None, known: dict[Taint, 
 
 def test_equal_taints_are_one_set_of_nodes_whenever_they_were_added() -> None:
     ages = [before("1m"), before("1h"), None]
-    fleet = (
+    node_index = (
         cluster(*(tainted(f"n{i}", added) for i, added in enumerate(ages)), node("free"))
         .snapshot()
         .node_index
     )
 
-    assert fleet.tainted == {TAINT: fleet.all_nodes & ~fleet.only("free")}
+    assert node_index.tainted == {TAINT: node_index.all_nodes & ~node_index.only("free")}
 
 
 def test_a_time_that_is_none_is_an_error() -> None:

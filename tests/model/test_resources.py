@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resettle.model.resources import (
-    ContainerAsk,
+    ContainerResources,
     larger,
     parse_quantity,
     pod_requests,
@@ -17,11 +17,11 @@ from resettle.model.resources import (
 from resettle.testing import cluster, node, pod
 
 
-def asking(restartable: bool = False, **requests: int) -> ContainerAsk:
-    return ContainerAsk(requests, {}, restartable)
+def asking(restartable: bool = False, **requests: int) -> ContainerResources:
+    return ContainerResources(requests, {}, restartable)
 
 
-def sidecar(**requests: int) -> ContainerAsk:
+def sidecar(**requests: int) -> ContainerResources:
     return asking(restartable=True, **requests)
 
 
@@ -79,7 +79,7 @@ def sidecar(**requests: int) -> ContainerAsk:
     ],
 )
 def test_a_node_needs_room_for_running_and_for_the_worst_moment_of_the_start(
-    containers: list[ContainerAsk], first: list[ContainerAsk], needs: dict[str, int]
+    containers: list[ContainerResources], first: list[ContainerResources], needs: dict[str, int]
 ) -> None:
     assert pod_requests(containers, first, {}, {}) == needs
 
@@ -140,48 +140,54 @@ BOTH = {"cpu": 1, "memory": 1}
     ("containers", "quality"),
     [
         pytest.param([], "BestEffort", id="no containers"),
-        pytest.param([ContainerAsk({}, {})], "BestEffort", id="nothing asked"),
-        pytest.param([ContainerAsk({"cpu": 0}, {"cpu": 0})], "BestEffort", id="zero is nothing"),
-        pytest.param([ContainerAsk({"gpu": 1}, {"gpu": 1})], "BestEffort", id="only others"),
-        pytest.param([ContainerAsk({"cpu": 1}, {})], "Burstable", id="a request"),
-        pytest.param([ContainerAsk({}, {"cpu": 1})], "Burstable", id="a limit"),
-        pytest.param([ContainerAsk({"cpu": 1}, {"cpu": 1})], "Burstable", id="cpu alone"),
-        pytest.param([ContainerAsk(BOTH, BOTH)], "Guaranteed", id="requests equal limits"),
-        pytest.param([ContainerAsk({}, BOTH)], "Burstable", id="limits alone"),
-        pytest.param([ContainerAsk({"cpu": 1}, BOTH)], "Burstable", id="one request missing"),
+        pytest.param([ContainerResources({}, {})], "BestEffort", id="nothing asked"),
         pytest.param(
-            [ContainerAsk(BOTH, {"cpu": 2, "memory": 1})], "Burstable", id="a higher limit"
+            [ContainerResources({"cpu": 0}, {"cpu": 0})], "BestEffort", id="zero is nothing"
         ),
-        pytest.param([ContainerAsk(BOTH, BOTH)] * 2, "Guaranteed", id="two alike"),
+        pytest.param([ContainerResources({"gpu": 1}, {"gpu": 1})], "BestEffort", id="only others"),
+        pytest.param([ContainerResources({"cpu": 1}, {})], "Burstable", id="a request"),
+        pytest.param([ContainerResources({}, {"cpu": 1})], "Burstable", id="a limit"),
+        pytest.param([ContainerResources({"cpu": 1}, {"cpu": 1})], "Burstable", id="cpu alone"),
+        pytest.param([ContainerResources(BOTH, BOTH)], "Guaranteed", id="requests equal limits"),
+        pytest.param([ContainerResources({}, BOTH)], "Burstable", id="limits alone"),
+        pytest.param([ContainerResources({"cpu": 1}, BOTH)], "Burstable", id="one request missing"),
         pytest.param(
-            [ContainerAsk(BOTH, BOTH), ContainerAsk({}, {})], "Burstable", id="one asks nothing"
+            [ContainerResources(BOTH, {"cpu": 2, "memory": 1})], "Burstable", id="a higher limit"
+        ),
+        pytest.param([ContainerResources(BOTH, BOTH)] * 2, "Guaranteed", id="two alike"),
+        pytest.param(
+            [ContainerResources(BOTH, BOTH), ContainerResources({}, {})],
+            "Burstable",
+            id="one asks nothing",
         ),
         pytest.param(
-            [ContainerAsk(BOTH | {"gpu": 1}, BOTH)],
+            [ContainerResources(BOTH | {"gpu": 1}, BOTH)],
             "Guaranteed",
             id="other resources do not matter",
         ),
         pytest.param(
             [
-                ContainerAsk({"cpu": 2, "memory": 1}, {"cpu": 1, "memory": 1}),
-                ContainerAsk({"cpu": 1, "memory": 1}, {"cpu": 2, "memory": 1}),
+                ContainerResources({"cpu": 2, "memory": 1}, {"cpu": 1, "memory": 1}),
+                ContainerResources({"cpu": 1, "memory": 1}, {"cpu": 2, "memory": 1}),
             ],
             "Guaranteed",
             id="sums decide",
         ),
     ],
 )
-def test_resources_earn_a_quality_of_service(containers: list[ContainerAsk], quality: str) -> None:
+def test_resources_earn_a_quality_of_service(
+    containers: list[ContainerResources], quality: str
+) -> None:
     assert quality_of_service(containers) == quality
 
 
 def test_what_the_status_says_of_the_quality_comes_first() -> None:
     made = pod("it", cpu="1", status={"qosClass": "Guaranteed"})
 
-    (told,) = cluster(made).snapshot().pods
-    (untold,) = cluster(pod("it", cpu="1")).snapshot().pods
+    (with_status,) = cluster(made).snapshot().pods
+    (without_status,) = cluster(pod("it", cpu="1")).snapshot().pods
 
-    assert (told.qos, untold.qos) == ("Guaranteed", "Burstable")
+    assert (with_status.qos, without_status.qos) == ("Guaranteed", "Burstable")
 
 
 def test_sums_and_maxima_are_taken_for_each_resource() -> None:

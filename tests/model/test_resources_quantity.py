@@ -107,7 +107,7 @@ def test_the_same_amount_may_be_written_in_several_ways(one: str, other: str) ->
         "１",
     ],
 )
-def test_what_is_no_quantity_is_told(text: str) -> None:
+def test_an_invalid_quantity_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError, match="is not a quantity"):
         parse_quantity(text)
 

@@ -159,7 +159,7 @@ def test_a_selector_string_selects_by_labels(text: str, selected: bool) -> None:
         "a&b",
     ],
 )
-def test_what_is_no_selector_is_told(text: str) -> None:
+def test_an_invalid_selector_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError):
         parse_selector(text)
 

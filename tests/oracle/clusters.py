@@ -1,6 +1,6 @@
-"""Small clusters that nobody thought of, in which much fits and much does not.
+"""Small random clusters, in which many pods fit and many do not.
 
-Workloads of a few replicas each, every one with two or three wishes out of all there are, thrown
+Workloads of a few replicas each, every one with two or three of all constraints, thrown
 onto nodes of two or three zones without asking whether they may be there.
 """
 
@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from resettle.testing import budget, namespace, node, pod, spread
-from resettle.testing.builders import merged
+from resettle.testing.builders import merge_objects
 
 from .objects import (
     DRIVER,
@@ -148,9 +148,9 @@ def _workload(
         "owner": kind and f"{kind}/{name}",
     }
     spec: Object = {}
-    for chance, wish in _WISHES:
+    for chance, constraint in _CONSTRAINTS:
         if lots.random() < chance:
-            spec = merged(spec, wish(lots, labels))
+            spec = merge_objects(spec, constraint(lots, labels))
     favourite = lots.choice(nodes)
     disks = [lots.choice(_DISKS) for _ in range(lots.choice([0, 0, 0, 0, 0, 1, 1, 2]))]
     shared = lots.random() < 0.5
@@ -159,7 +159,7 @@ def _workload(
         claims = [f"{name}-d{j}" if shared else f"{name}-{i}-d{j}" for j in range(len(disks))]
         own = {**spec, "volumes": [*spec.get("volumes", ()), *mounting(*claims)]}
         if kind == "DaemonSet":
-            own = merged(own, {"affinity": _pinned(place)})
+            own = merge_objects(own, {"affinity": _pinned(place)})
         state = rolled(lots, _STATES)
         if lots.random() < 0.97:
             own["nodeName"] = place if lots.random() < 0.98 else "gone"
@@ -180,7 +180,7 @@ def _pinned(place: str) -> Object:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
 
 
-# -- what a workload may wish for ------------------------------------------------------------------
+# -- constraints of workloads ----------------------------------------------------------------------
 
 _SELECTORS: Sequence[Object | None] = (
     *({"matchExpressions": [row("app", operator, "web")]} for operator in ("In", "NotIn")),
@@ -254,8 +254,8 @@ def _on_nodes(lots: Random, labels: Mapping[str, str]) -> Object:
 
 
 def _rather_on_nodes(lots: Random, labels: Mapping[str, str]) -> Object:
-    wish = {"weight": 3, "preference": where(row("pool", "In", "red"))}
-    return {"affinity": {"nodeAffinity": {PREFERRED: [wish]}}}
+    preferred = {"weight": 3, "preference": where(row("pool", "In", "red"))}
+    return {"affinity": {"nodeAffinity": {PREFERRED: [preferred]}}}
 
 
 def _node_selector(lots: Random, labels: Mapping[str, str]) -> Object:
@@ -291,7 +291,7 @@ _RULES: Choices = {
 def _rule(lots: Random, labels: Mapping[str, str], when: str) -> Object:
     said = {key: value for key, value in rolled(lots, _RULES).items() if value is not None}
     rule = {**spread(labels={}, when=when, **said), "labelSelector": _selector(lots, labels)}
-    # The API server takes no keys without a selector, and no least number for a mere wish.
+    # The API server takes no keys without a selector, and no minDomains for a soft constraint.
     if rule["labelSelector"] is None:
         rule.pop("matchLabelKeys", None)
     if when != "DoNotSchedule":
@@ -329,7 +329,7 @@ def _open(lots: Random, labels: Mapping[str, str]) -> Object:
 
 
 def _on_gpus(count: str) -> Object:
-    return merged(container("main", cpu="300m"), {"resources": {"requests": {GPU: count}}})
+    return merge_objects(container("main", cpu="300m"), {"resources": {"requests": {GPU: count}}})
 
 
 _HUNGRY: Sequence[Object] = (
@@ -362,7 +362,7 @@ def _unknowable(lots: Random, labels: Mapping[str, str]) -> Object:
     return lots.choice([devices, {"schedulingGates": [{"name": "example.com/wait"}]}])
 
 
-_WISHES = (
+_CONSTRAINTS = (
     (0.15, _hungry),
     (0.15, _open),
     (0.06, _node_selector),

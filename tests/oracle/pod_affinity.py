@@ -44,7 +44,7 @@ def _lonely(
     missing = [it for it in wished if not any(near(it, other.node, node) for other in company)]
     if not missing:
         return None
-    # The first of its kind has nobody to be near to, and may begin anywhere.
+    # The first pod of a group may go anywhere, as in kube-scheduler.
     keys = {term["topologyKey"] for term in wished}
     somewhere = any(keys & labels_of(other.node).keys() for other in company)
     if not somewhere and matches_all(pod, pod, namespaces):

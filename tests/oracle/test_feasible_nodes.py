@@ -30,16 +30,18 @@ def movable(view: View) -> list[Pod]:
     return [pod for pod in view.pods if pod.node and not pod.finished and not pod.terminating]
 
 
-def disagreements(view: View, oracle: Oracle, told: str) -> Iterator[str]:
+def disagreements(view: View, oracle: Oracle, case: str) -> Iterator[str]:
     """Each pod and node of which the two think differently, in words."""
     for pod in movable(view):
-        takers = {node.name for node in view.node_index.members(view.projection.feasible_nodes(pod))}
+        takers = {
+            node.name for node in view.node_index.members(view.projection.feasible_nodes(pod))
+        }
         for node in view.node_index:
             why = oracle.refuses(pod.key, node.name)
             if (node.name in takers) != (why is None):
                 planner = "takes" if node.name in takers else "refuses"
                 said = why or "it fits"
-                yield f"{told}: {pod.key} on {node.name}: the planner {planner} it, but {said}"
+                yield f"{case}: {pod.key} on {node.name}: the planner {planner} it, but {said}"
 
 
 @pytest.mark.parametrize("first", range(0, CLUSTERS, AT_ONCE))
@@ -60,15 +62,15 @@ def test_it_knows_them_still_after_moves(first: int) -> None:
         lots = Random(seed)
         objects = cluster(lots)
         view, oracle = read(objects), Oracle(objects)
-        told = f"seed {seed}"
+        case = f"seed {seed}"
         for pod in lots.sample(pods := movable(view), min(MOVES, len(pods))):
             places = [it.name for it in view.node_index if not oracle.refuses(pod.key, it.name)]
             if places:
                 place = lots.choice(places)
                 view.projection.move(pod, place)
                 oracle.move(pod.key, place)
-                told += f", {pod.key} moved to {place}"
-        found += disagreements(view, oracle, told)
+                case += f", {pod.key} moved to {place}"
+        found += disagreements(view, oracle, case)
     assert not found, "\n".join(found)
 
 

@@ -72,7 +72,7 @@ def complaints(objects: list[Object], planned: Planned) -> Iterator[str]:
     oracle = Oracle(objects)
     before = oracle.broken()
     for move in planned.plan.moves:
-        # Nobody replaces a pod that has run its course.
+        # A finished pod is not replaced.
         if not move.pod.finished:
             if why := oracle.refuses(move.pod.key, move.lands_on):
                 yield f"{move.pod.key} cannot land on {move.lands_on} ({move.plugin}): {why}"

@@ -17,23 +17,23 @@ CLUSTERS = 120
 AT_ONCE = 40
 
 
-def disagreements(view: View, oracle: Oracle, told: str) -> Iterator[str]:
+def disagreements(view: View, oracle: Oracle, case: str) -> Iterator[str]:
     """Each pod and node of which the two think differently, in words."""
     before = oracle.broken()
-    fleet, outlook = view.node_index, view.projection
+    node_index, projection = view.node_index, view.projection
     for pod in movable(view):
-        # What a pod on an unknown node had to complain about, nobody knows.
-        if pod.node not in fleet.position:
+        # Violations of a pod on an unknown node are not known.
+        if pod.node not in node_index.position:
             continue
-        places = {node.name for node in fleet.members(outlook.safe_nodes(pod))}
-        for node in fleet.members(outlook.feasible_nodes(pod)):
+        places = {node.name for node in node_index.members(projection.safe_nodes(pod))}
+        for node in node_index.members(projection.feasible_nodes(pod)):
             after = copy(oracle)
             after.move(pod.key, node.name)
             new = sorted(after.broken() - before)
             if (node.name in places) != (not new):
                 said = new[0] if new else "nothing breaks"
                 planner = "moves" if node.name in places else "spares"
-                yield f"{told}: {pod.key} to {node.name}: the planner {planner} it, but {said}"
+                yield f"{case}: {pod.key} to {node.name}: the planner {planner} it, but {said}"
 
 
 @pytest.mark.parametrize("first", range(0, CLUSTERS, AT_ONCE))

@@ -130,7 +130,9 @@ def test_a_node_must_be_one_that_selector_and_required_affinity_ask_for(
     [
         pytest.param(["gpu=yes:NoSchedule"], {}, False, id="NoSchedule"),
         pytest.param(["gpu=yes:NoExecute"], {}, False, id="NoExecute"),
-        pytest.param(["gpu=yes:PreferNoSchedule"], {}, True, id="PreferNoSchedule is only a wish"),
+        pytest.param(
+            ["gpu=yes:PreferNoSchedule"], {}, True, id="PreferNoSchedule is only preferred"
+        ),
         pytest.param(["gpu=yes:NoSchedule"], {"key": "gpu", **EXISTS}, True, id="Exists"),
         pytest.param(["gpu=yes:NoSchedule"], {"key": "cpu", **EXISTS}, False, id="another key"),
         pytest.param(["gpu=yes:NoSchedule"], EXISTS, True, id="no key and Exists is everything"),

@@ -193,7 +193,7 @@ LONELY = "no pod that it wants near is in its {}".format
             id="not a pod for each",
         ),
         pytest.param([term({}, "rack")], False, id="a topology that the node does not have"),
-        pytest.param([term({}, ZONE, namespaces=["shop"])], False, id="nobody in that namespace"),
+        pytest.param([term({}, ZONE, namespaces=["shop"])], False, id="no pod in that namespace"),
     ],
 )
 def test_a_pod_goes_where_the_pods_are_that_it_wants_near(terms: list[Object], takes: bool) -> None:

@@ -39,7 +39,7 @@ def zones(a: int, b: int, c: int) -> list[NodeBuilder]:
         pytest.param(zones(2, 1, 1), {}, "bc", id="not where there is one more"),
         pytest.param(zones(2, 1, 0), {}, "c", id="only where there is the least"),
         pytest.param(zones(2, 1, 0), {"max_skew": 2}, "bc", id="a wider skew"),
-        pytest.param(zones(5, 0, 0), {"when": "ScheduleAnyway"}, "abc", id="only a wish"),
+        pytest.param(zones(5, 0, 0), {"when": "ScheduleAnyway"}, "abc", id="only preferred"),
         pytest.param(
             zones(1, 1, 1), {"minDomains": 4}, "", id="fewer domains than wanted: least is zero"
         ),
@@ -69,7 +69,7 @@ def test_a_pod_that_its_own_rule_does_not_select_adds_nothing() -> None:
         pytest.param({}, "abc", id="an empty one"),
     ],
 )
-def test_a_selector_that_asks_for_nothing_counts_nobody(
+def test_a_selector_without_requirements_counts_no_pods(
     selector: Object | None, takes: str
 ) -> None:
     rule = {**spread(labels={}), "labelSelector": selector}
@@ -148,7 +148,7 @@ EMPTY = node("n-c", zone="c", labels={"pool": "red"})
             {},
             {"nodeTaintsPolicy": "Honor"},
             True,
-            id="honoured, and only a wish",
+            id="honoured, and only preferred",
         ),
         pytest.param(node("n-c", zone="c", cordoned=True), {}, {}, True, id="cordoned"),
         pytest.param(node("n-c", zone="c", ready=False), {}, {}, True, id="unready"),
@@ -177,8 +177,8 @@ def test_a_node_counts_only_if_it_has_the_keys_of_all_the_pods_rules() -> None:
 
     assert takers(nodes, spread=[over_zones]) == {"n-c"}
     assert takers(nodes, spread=[over_zones, over_racks]) == {"n-a", "n-b"}
-    wish = {**over_racks, "whenUnsatisfiable": "ScheduleAnyway"}
-    assert takers(nodes, spread=[over_zones, wish]) == {"n-c"}
+    soft = {**over_racks, "whenUnsatisfiable": "ScheduleAnyway"}
+    assert takers(nodes, spread=[over_zones, soft]) == {"n-c"}
 
 
 def test_every_rule_must_hold() -> None:

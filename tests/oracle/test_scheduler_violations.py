@@ -116,7 +116,7 @@ PORT_AND_ADDRESS = {
         pytest.param(
             [node("n1", zone="a").holding(pod("a", affinity=TOGETHER))],
             {f"default/a: not near those it wants in its {ZONE}"},
-            id="nobody near",
+            id="no pod near",
         ),
         pytest.param(
             [
@@ -124,7 +124,7 @@ PORT_AND_ADDRESS = {
                 node("n2", zone="a").holding(pod("b", labels={"app": "db"})),
             ],
             set(),
-            id="somebody near",
+            id="a pod near",
         ),
         pytest.param(
             [node("n1", zone="a").holding(pod("a", affinity=TOGETHER, labels={"app": "db"}))],

@@ -74,5 +74,5 @@ def _selected(rule: Object, pod: Object, other: Object) -> bool:
         return False
     selector = narrowed(rule.get("labelSelector"), labels_of(pod), rule.get("matchLabelKeys"))
     asks = selector and (selector.get("matchLabels") or selector.get("matchExpressions"))
-    # Of a selector that asks for nothing the scheduler counts nobody.
+    # The scheduler counts no pods for a selector without requirements.
     return bool(asks) and selects(selector, labels_of(other))

@@ -10,7 +10,7 @@ from resettle.model.objects import Node
 from resettle.placement.capacity import FreeResource
 
 NODES = 6
-FLEET = NodeIndex([Node(f"n{i}", {}) for i in range(NODES)])
+NODES_INDEXED = NodeIndex([Node(f"n{i}", {}) for i in range(NODES)])
 
 amounts = st.integers(-5, 5)
 questions = st.tuples(st.just("ask"), amounts, st.just(0))
@@ -24,13 +24,15 @@ changes = st.tuples(st.just("change"), st.integers(0, NODES - 1), amounts)
 def test_who_has_enough_is_always_who_has_that_much_left(
     left: list[int], steps: list[tuple[str, int, int]]
 ) -> None:
-    stock = FreeResource(FLEET, list(left))
+    free_resource = FreeResource(NODES_INDEXED, list(left))
 
     for what, first, by in steps:
         if what == "change":
             left[first] += by
-            stock.add(first, by)
+            free_resource.add(first, by)
         else:
             expected = {f"n{i}" for i, amount in enumerate(left) if amount >= first}
-            assert {node.name for node in FLEET.members(stock.at_least(first))} == expected
-    assert stock.free == left
+            assert {
+                node.name for node in NODES_INDEXED.members(free_resource.at_least(first))
+            } == expected
+    assert free_resource.free == left

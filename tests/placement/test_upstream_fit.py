@@ -24,7 +24,11 @@ def takers(
     assert subject is not None
     everyone = snapshot.node_index.all_nodes
     fit = NodeFit(snapshot)
-    nodes = fit.feasible_anywhere(subject, everyone) if own else fit.feasible_elsewhere(subject, everyone)
+    nodes = (
+        fit.feasible_anywhere(subject, everyone)
+        if own
+        else fit.feasible_elsewhere(subject, everyone)
+    )
     return {each.name for each in snapshot.node_index.members(nodes)}
 
 
@@ -148,7 +152,7 @@ DB = {"matchLabels": {"app": "db"}}
             {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
             pod("db", labels={"app": "db"}),
             True,
-            id="wishes do not count",
+            id="preferences do not count",
         ),
         pytest.param(
             {}, pod("shy", affinity=away({})), True, id="the rules of the neighbour do not count"

@@ -16,7 +16,7 @@ from resettle.policy.args import (
     SelectingArgs,
     Unsigned,
 )
-from resettle.policy.document import Ours
+from resettle.policy.document import ResettleOnly
 from resettle.policy.problems import Problem
 
 Percent = Annotated[float, Meta(ge=0, le=100, description="a percentage")]
@@ -86,7 +86,7 @@ class TaintsArgs(SelectingArgs, frozen=True, kw_only=True):
     include_prefer_no_schedule: bool = False
     excluded_taints: tuple[str, ...] = ()
     included_taints: tuple[str, ...] | None = None
-    min_taint_age: Ours[Duration | None] = None
+    min_taint_age: ResettleOnly[Duration | None] = None
 
 
 class AffinityArgs(SelectingArgs, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from textwrap import dedent, indent
 from typing import Any
 
 from resettle.errors import PolicyError
-from resettle.policy.document import Policy, Profile
+from resettle.policy.document import Policy, ProfileConfig
 from resettle.policy.load import load_policy
 from tests.policy.fakes import PLUGINS
 
@@ -67,7 +67,7 @@ pluginConfig:
     )
 
 
-def profile(text: str) -> Profile:
+def profile(text: str) -> ProfileConfig:
     """The only profile of a document."""
     (only,) = load(text).profiles
     return only

@@ -57,7 +57,7 @@ def test_a_style_has_a_prefix_of_its_own_unless_one_is_written() -> None:
     [
         pytest.param(
             "prefix: Not_a_domain",
-            "3:22: softTaints.prefix `Not_a_domain` cannot stand before the `/` of a taint's key; "
+            "3:22: softTaints.prefix `Not_a_domain` is not a valid prefix of a taint key; "
             f"write a domain such as `{KUBERNETES}`",
             id="a prefix that no key can have",
         ),

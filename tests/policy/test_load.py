@@ -215,7 +215,7 @@ def test_a_key_without_a_value_counts_as_not_written(body: str) -> None:
         pytest.param(
             "apiVersion: v1\nkind: ConfigMap\ndata: {}",
             "2:7: kind this is a ConfigMap, not the policy inside it; "
-            "check the text that stands under its `data`",
+            "check the text under its `data`",
             id="the ConfigMap around a policy",
         ),
         pytest.param(

@@ -30,7 +30,7 @@ AT_WORK = [("PodLifeTime",)]
 
 
 def forgiven(text: str) -> Policy:
-    return load_policy(text, name="p", plugins=default_registry(), forgiving=True)
+    return load_policy(text, name="p", plugins=default_registry(), lenient=True)
 
 
 def at_work(policy: Policy) -> list[tuple[str, ...]]:
@@ -66,7 +66,7 @@ def at_work(policy: Policy) -> list[tuple[str, ...]]:
         pytest.param(
             KIND + PROFILE,
             [],
-            "1:1: apiVersion `apiVersion` is missing, so nothing in this policy counts; "
+            "1:1: apiVersion `apiVersion` is missing, so nothing in this policy is used; "
             "add `apiVersion: descheduler/v1alpha2`",
             id="no apiVersion",
         ),
@@ -86,7 +86,7 @@ def at_work(policy: Policy) -> list[tuple[str, ...]]:
         pytest.param(
             HEAD + PROFILE + "-\n",
             [*AT_WORK, ()],
-            "11:2: profiles[1] nothing stands behind this `-`; remove the line",
+            "11:2: profiles[1] there is nothing after this `-`; remove the line",
             id="an empty profile",
         ),
     ],

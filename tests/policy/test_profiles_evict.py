@@ -11,7 +11,7 @@ from resettle.policy.args import Args, ExtensionPoint, Unsigned
 from resettle.policy.document import IMPROVED
 from resettle.policy.json_schema import json_schema
 from resettle.policy.load import read_policy
-from resettle.policy.versions.upgrade import written
+from resettle.policy.versions.upgrade import write_policy
 from tests.policy.fakes import PLUGINS, FakePlugin
 from tests.policy.harness import HEAD, IMPROVED_HEAD, OLD_HEAD, document, errors, load, one_profile
 
@@ -178,7 +178,7 @@ def test_a_default_mover_that_is_configured_and_replaced_is_remarked_on() -> Non
 
 
 def improved(text: str) -> str:
-    return written(read_policy(text, name="p", plugins=MOVERS, improved=True), "p", IMPROVED)
+    return write_policy(read_policy(text, name="p", plugins=MOVERS, improved=True), "p", IMPROVED)
 
 
 def test_a_conversion_keeps_the_mover_that_was_chosen() -> None:

@@ -319,7 +319,7 @@ def test_memory_that_cannot_be_written_is_not_guessed(tmp_path: Path) -> None:
 
     book = RecordReader(str(tmp_path))
     replays_as(book, book.cycles[0], first, plugins)
-    with pytest.raises(InputError, match="what Elephant in profile main remembered was not"):
+    with pytest.raises(InputError, match="the history of Elephant in profile main is not"):
         replays_as(book, book.cycles[1], second, plugins)
 
 
@@ -339,5 +339,5 @@ def test_a_plugin_that_is_gone_or_decides_otherwise_is_told(tmp_path: Path) -> N
         rebuild_descheduler(recorded, REGISTRY)
     assert "no plugin is named `Alphabet`" in str(gone.value)
     now = REGISTRY.with_plugins(Plugin(name="Alphabet", deschedule=propose_the_last))
-    with pytest.raises(InputError, match="round 1 moved 2 then and 1 now"):
+    with pytest.raises(InputError, match="round 1 had 2 moves then and has 1 now"):
         replay_cycle(recorded, rebuild_descheduler(recorded, now), seen)

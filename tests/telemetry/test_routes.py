@@ -96,4 +96,4 @@ def test_a_check_can_be_left_out() -> None:
 
     assert healthy
     assert "[+]cache excluded: ok\n" in text
-    assert "no check to exclude by the name of cash" in text
+    assert "no check to exclude with the name cash" in text

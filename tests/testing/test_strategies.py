@@ -76,7 +76,7 @@ def test_a_cluster_may_have_no_node_at_all(world: World) -> None:
     assert list(world.snapshot().node_index) == []
 
 
-def test_bounds_that_leave_nothing_are_told() -> None:
+def test_bounds_that_leave_nothing_are_reported() -> None:
     with pytest.raises(InvalidArgument, match="nothing lies between 3 and 2; widen the bounds"):
         find(clusters(min_nodes=3, max_nodes=2), lambda world: True, settings=LOOKING)
 
@@ -233,7 +233,7 @@ def test_every_strategy_that_deschedules_is_drawn(strategy: str) -> None:
 
 
 def measures(plugin: Plugin) -> bool:
-    """Whether it goes by figures, which drawn worlds do not have."""
+    """Whether it uses figures, which drawn worlds do not have."""
     return bool(plugin.measures(plugin.args()))
 
 
@@ -315,7 +315,7 @@ def test_a_policy_shrinks_to_what_it_takes() -> None:
 # -- on demand -----------------------------------------------------------------------------------
 
 
-def told_without_hypothesis(words: str) -> subprocess.CompletedProcess[str]:
+def run_without_hypothesis(words: str) -> subprocess.CompletedProcess[str]:
     script = f"import sys; sys.modules['hypothesis'] = None\n{words}"
     return subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
@@ -323,7 +323,7 @@ def told_without_hypothesis(words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_without_hypothesis_the_import_says_what_to_install() -> None:
-    done = told_without_hypothesis("import resettle.testing.strategies")
+    done = run_without_hypothesis("import resettle.testing.strategies")
 
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
@@ -341,7 +341,7 @@ def test_the_extra_that_is_named_brings_hypothesis() -> None:
 
 
 def test_without_hypothesis_the_rest_of_the_room_works() -> None:
-    done = told_without_hypothesis(
+    done = run_without_hypothesis(
         "from resettle.testing import cluster, node; print(len(cluster(node('n1')).objects))"
     )
 

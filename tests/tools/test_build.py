@@ -58,9 +58,9 @@ def test_the_run_ends_with_a_status_of_its_own_if_something_is_missing(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     assert run.main([]) == NOT_HERE
-    told = capsys.readouterr().err.splitlines()
-    assert told[0].startswith("error: Go is not installed")
-    assert told[1] == "nothing was tested end to end; `make test` needs none of this"
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("error: Go is not installed")
+    assert lines[1] == "nothing was tested end to end; `make test` needs none of this"
 
 
 def test_what_is_built_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

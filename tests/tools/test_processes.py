@@ -39,7 +39,7 @@ def test_all_are_stopped_when_the_block_is_interrupted(tmp_path: Path) -> None:
     assert [_alive(pid) for pid in pids] == [False, False]
 
 
-def test_one_that_ends_early_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+def test_one_that_ends_early_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
     with Crew(tmp_path) as crew:
         early = crew.start("early", ["sh", "-c", "echo no such flag; exit 7"])
         os.waitid(os.P_PID, early.pid, os.WEXITED | os.WNOWAIT)

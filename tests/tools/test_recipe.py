@@ -33,7 +33,7 @@ def test_every_program_is_a_tool_of_its_module(recipe: Recipe, source: Source) -
 
 
 @each_source
-def test_the_key_tells_each_version(recipe: Recipe, source: Source) -> None:
+def test_the_key_differs_for_each_version(recipe: Recipe, source: Source) -> None:
     assert f"{source.name}-{recipe.version(source)}" in recipe.key
 
 

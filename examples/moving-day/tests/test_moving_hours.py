@@ -90,7 +90,7 @@ def test_the_guard_decides_over_what_a_strategy_proposes(
     assert planned.refused == refused
 
 
-def test_a_refused_pod_can_be_told_when_it_may_move() -> None:
+def test_a_refusal_says_when_the_pod_may_move() -> None:
     world = world_at(NOON, **{"move-hours": "22-05"})
 
     (note,) = plan_behind_guard(world, "filter", watching=["default/a"]).plan.notes

@@ -38,7 +38,7 @@ def test_a_move_says_which_pool_is_retired() -> None:
     assert move.reason == "old belongs to the retired pool blue"
 
 
-def test_a_pod_without_another_place_is_told_so_when_watched() -> None:
+def test_a_watched_pod_without_another_node_gets_that_reason() -> None:
     world = cluster(
         node("old", labels=BLUE).holding(pod("a", cpu="3")), node("new", labels=GREEN, cpu="1")
     )

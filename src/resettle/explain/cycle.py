@@ -71,9 +71,10 @@ class WatchedPlan:
 
     def is_from_earlier_turn(self, move: Move, turn: PluginTurn) -> bool:
         """Whether the move was entered in a turn before this one."""
-        before = self.turns[: self.turns.index(turn)]
+        earlier = self.turns[: self.turns.index(turn)]
         return any(
-            (it.profile.name, it.instance.name) == (move.profile, move.plugin) for it in before
+            (before.profile.name, before.instance.name) == (move.profile, move.plugin)
+            for before in earlier
         )
 
     def proposals_of(self, pod: Pod) -> list[Proposal]:

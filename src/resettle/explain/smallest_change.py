@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from resettle.explain.settings import options_for
 from resettle.explain.what_if import ChangeOption, PlanInputs, WhatIf
 from resettle.framework.plan import Plan, Proposal
-from resettle.framework.plugin import Reach
+from resettle.framework.plugin import ChangeScope
 from resettle.framework.verdict import Refusal
 from resettle.model.pod import Pod
 
@@ -40,7 +40,7 @@ class InputChange(Struct, frozen=True):
     @property
     def says(self) -> str:
         """Completes "would move if …"."""
-        return self.option.says(self.value)
+        return self.option.describe(self.value)
 
 
 ChangeSet = tuple[InputChange, ...]
@@ -93,7 +93,9 @@ def find_smallest_change(inputs: PlanInputs, pod: Pod, plan: Plan) -> SmallestCh
 
 def _lifts_all(option: ChangeOption, refused: list[Proposal]) -> bool:
     """Whether the option can lift every refusal of some proposal, by their codes."""
-    return any({it.code for it in proposal.refusals} <= option.lifts for proposal in refused)
+    return any(
+        {refusal.code for refusal in proposal.refusals} <= option.lifts for proposal in refused
+    )
 
 
 def _one_node_of_each_kind(single: Iterable[ChangeSet]) -> list[ChangeSet]:
@@ -101,7 +103,7 @@ def _one_node_of_each_kind(single: Iterable[ChangeSet]) -> list[ChangeSet]:
     kept: dict[object, ChangeSet] = {}
     for changes in single:
         option = changes[0].option
-        of_node = option.reach is Reach.NODE
+        of_node = option.scope is ChangeScope.NODE
         kept.setdefault((option.name, option.lifts) if of_node else option.key, changes)
     return list(kept.values())
 
@@ -139,15 +141,18 @@ def _in_original_figures(stuck: Stuck, proposal: Proposal) -> Stuck:
 
 def _same(proposals: list[Proposal], wanted: Proposal) -> Proposal | None:
     """The proposal of the same plugin; any, for a pod that no plugin had proposed."""
-    of_profile = (it for it in proposals if it.profile == wanted.profile)
+    of_profile = (proposal for proposal in proposals if proposal.profile == wanted.profile)
     plugins = ("", wanted.plugin)
-    return next((it for it in of_profile if not wanted.plugin or it.plugin in plugins), None)
+    return next(
+        (proposal for proposal in of_profile if not wanted.plugin or proposal.plugin in plugins),
+        None,
+    )
 
 
 def _change_that_lifts(
     what_if: WhatIf, inputs: PlanInputs, current: Proposal, *, by_steps: bool
 ) -> InputChange | Stuck:
-    """The change of least reach with which the proposal no longer meets its first refusal."""
+    """The change of smallest scope with which the proposal no longer meets its first refusal."""
     first = current.refusals[0]
     others_first = False
 
@@ -158,7 +163,7 @@ def _change_that_lifts(
             return plan
         later = _same(what_if.refused_in(plan, changed), current)
         others_first = others_first or later is None
-        lifted = later is not None and all(it.code != first.code for it in later.refusals)
+        lifted = later is not None and all(refusal.code != first.code for refusal in later.refusals)
         return plan if lifted else None
 
     only = structs.replace(current, refusals=(first,))
@@ -175,13 +180,13 @@ def _change_that_lifts(
 
 def _without_unneeded(what_if: WhatIf, changes: list[InputChange]) -> ChangeSet:
     """The changes without those that are not needed, each as small as the others allow."""
-    for change in sorted(changes, key=lambda it: -it.option.reach):
-        rest = [it for it in changes if it is not change]
+    for change in sorted(changes, key=lambda change: -change.option.scope):
+        rest = [other for other in changes if other is not change]
         # With no change at all the pod stays: that was the first plan.
         if rest and what_if.plan_if_moves(_apply_all(what_if.inputs, rest)):
             changes = rest
     for at, change in enumerate(changes):
-        rest = [it for it in changes if it is not change]
+        rest = [other for other in changes if other is not change]
         before = _apply_all(what_if.inputs, rest)
         step = what_if.least_step(change.option, what_if.plan_if_moves, inputs=before)
         changes[at] = change if step is None else InputChange(change.option, step)

@@ -18,11 +18,27 @@ from resettle.errors import (
     PolicyError,
     ResettleError,
 )
-from resettle.framework.descheduler import Descheduler, assembled
+from resettle.framework.descheduler import Descheduler, build_descheduler
 from resettle.framework.draft import Draft
-from resettle.framework.mover import Ending, Hands, Mover, Options, Outcome, Reply
-from resettle.framework.plan import Move, Note, Plan, PluginRun, Proposal, Spent, Survey, surveyed
-from resettle.framework.plugin import Deed, Knob, Plugin, PreparedGuard, Reach
+from resettle.framework.mover import (
+    ApiRequests,
+    ApiResponse,
+    Mover,
+    MoveResponse,
+    MoveResult,
+    Options,
+)
+from resettle.framework.plan import (
+    Move,
+    NodeUtilizationSummary,
+    Note,
+    Plan,
+    PluginRun,
+    Proposal,
+    Spent,
+    summarize_node_utilization,
+)
+from resettle.framework.plugin import ChangeScope, Permission, Plugin, PreparedFilter, Setting
 from resettle.framework.profile import Instance, Profile
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.verdict import Band, Limit, NotProposed, Refusal, Stopped, Verdict
@@ -36,9 +52,9 @@ from resettle.policy.args import (
     Namespaces,
     SelectingArgs,
     Unsigned,
-    one_sided,
+    include_exclude_problems,
     parse_duration,
-    sound_selector,
+    selector_problems,
 )
 from resettle.policy.document import Limits, Policy
 from resettle.policy.load import load_policy
@@ -46,58 +62,58 @@ from resettle.policy.problems import Problem, did_you_mean
 
 __all__ = [
     "AnswerLost",
+    "ApiRequests",
+    "ApiResponse",
     "Args",
     "Band",
+    "ChangeScope",
     "ClusterError",
-    "Deed",
     "Descheduler",
     "Draft",
     "Duration",
-    "Ending",
     "ExtensionPoint",
-    "Hands",
     "InputError",
     "Instance",
     "Int32",
     "Kind",
-    "Knob",
     "Limit",
     "Limits",
     "Move",
+    "MoveResponse",
+    "MoveResult",
     "Mover",
     "Namespaces",
+    "NodeUtilizationSummary",
     "NotProposed",
     "Note",
     "Options",
-    "Outcome",
+    "Permission",
     "Plan",
     "Plugin",
     "PluginError",
     "PluginRun",
     "Policy",
     "PolicyError",
-    "PreparedGuard",
+    "PreparedFilter",
     "Problem",
     "Profile",
     "Proposal",
-    "Reach",
     "Refusal",
     "Registry",
-    "Reply",
     "ResettleError",
     "SelectingArgs",
+    "Setting",
     "Spent",
     "Stopped",
-    "Survey",
     "Unsigned",
     "Verdict",
     "View",
-    "assembled",
+    "build_descheduler",
     "default_registry",
     "did_you_mean",
+    "include_exclude_problems",
     "load_policy",
-    "one_sided",
     "parse_duration",
-    "sound_selector",
-    "surveyed",
+    "selector_problems",
+    "summarize_node_utilization",
 ]

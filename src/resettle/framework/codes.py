@@ -1,7 +1,7 @@
-"""Every code that resettle's own plugins answer with, in short words, and what helps.
+"""Every code that resettle's own plugins answer with: its meaning, and what helps.
 
-Codes are stable, because programs use them; `docs/reference/codes.md` lists them. Plugins of
-others bring their own, which are printed with the sentence they come with.
+Codes are stable, because programs use them; `docs/reference/codes.md` lists them. Other
+plugins may have their own codes, which are printed with their sentence.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Meaning(NamedTuple):
-    """What is so, and what an operator can do about it."""
+    """What a code means, and what an operator can do about it."""
 
     says: str
     helps: str
@@ -28,15 +28,15 @@ REFUSED = {
     ),
     "daemon-set": Meaning(
         "belong to a DaemonSet",
-        "leave them, they would come back to the same node; else disable `DaemonSetPods`",
+        "leave them, they would come back to the same node; or disable `DaemonSetPods`",
     ),
     "declined": Meaning(
         "were asked to leave and stay",
         "read what the API server, a budget or a webhook said of each in the log",
     ),
     "guard-failed": Meaning(
-        "a guard could not answer for them",
-        "read the error on standard error; mend or remove that guard",
+        "a filter could not answer for them",
+        "read the error on standard error; fix or remove that filter",
     ),
     "limit-namespace": Meaning(
         "the limit for their namespace is reached",
@@ -79,11 +79,11 @@ REFUSED = {
         "no other node would take them", "room, labels or taints elsewhere; see `explain pod`"
     ),
     "no-owner": Meaning(
-        "have no owner that would make them anew",
+        "have no controller that would recreate them",
         "give them a controller; for failed ones disable `FailedBarePods`",
     ),
     "no-uid": Meaning(
-        "have no uid, so that they could not be told from namesakes",
+        "have no uid, so another pod of the same name could be evicted",
         "dump whole objects, as `kubectl get -o json` writes them",
     ),
     "not-selected": Meaning(
@@ -107,7 +107,7 @@ REFUSED = {
         "leave one budget for each pod",
     ),
     "static-pod": Meaning(
-        "are static pods of a kubelet", "nothing; the file on their node rules them"
+        "are static pods of a kubelet", "nothing; a file on their node defines them"
     ),
     "storage-class": Meaning(
         "use a volume claim of a protected or unknown storage class",
@@ -121,7 +121,7 @@ REFUSED = {
         "use a persistent volume claim", "narrow `PodsWithPVC` with `protectedStorageClasses`"
     ),
     "would-break": Meaning(
-        "wherever they could go, a rule that holds today would be broken",
+        "on every node that takes them, a rule that holds today would be broken",
         "room where the rules of other pods allow it",
     ),
     "would-return": Meaning(
@@ -133,32 +133,32 @@ REFUSED = {
         "whatever makes a better node more attractive: a preference, a soft taint on the others",
     ),
 }
-"""Why a pod that a plugin proposed stays; said of the pods it stands for."""
+"""Why a pod that a plugin proposed stays; a phrase about the pods."""
 
 REASONS = {code: meaning.says for code, meaning in REFUSED.items()}
 
 STOPPED = {
     "cooling-down": Meaning(
-        "every hot node has given pods away a moment ago, and its figures do not show it yet",
+        "pods have just left every hot node, and its figures do not show it yet",
         "`cooldown` of the plugin",
     ),
     "all-underutilized": Meaning(
-        "every node is below the thresholds, so there is nothing to even out", "lower `thresholds`"
+        "every node is below the thresholds, so there is nothing to balance", "lower `thresholds`"
     ),
     "balanced": Meaning(
-        "every spread constraint holds, or no pod that could go would mend it",
-        "the guards: what may not go is not counted",
+        "every spread constraint holds, or no pod that may leave would improve it",
+        "the filters: pods that may not leave are not counted",
     ),
     "limit-total": Meaning(
         "the cycle's limit is reached, the rest waits for the next cycle",
         "`maxNoOfPodsToEvictTotal`, `maxPercentOfPodsToEvict`",
     ),
     "no-candidate": Meaning(
-        "no pod, or no node, is what the plugin looks for",
+        "no matching pods or nodes",
         "its arguments, `namespaces` and `labelSelector`",
     ),
     "no-destination": Meaning(
-        "every node that is not hardly used is cordoned", "uncordon one of them"
+        "every node that is not underutilized is cordoned", "uncordon one of them"
     ),
     "not-hot-yet": Meaning(
         "nodes are above a high line, but have not been so often enough in a row",
@@ -177,8 +177,8 @@ STOPPED = {
         "`thresholds`; one resource above its own is enough to be left out",
     ),
     "taints-ignored": Meaning(
-        "the only taints are passed over: young ones, or those of a node's life cycle",
-        "`minTaintAge`; name taints of the life cycle in `includedTaints`",
+        "the only taints are ignored: young ones, or node lifecycle taints",
+        "`minTaintAge`; name lifecycle taints in `includedTaints`",
     ),
     "too-few-nodes": Meaning(
         "fewer than two nodes are ready and selected, so no plugin ran",
@@ -190,15 +190,16 @@ STOPPED = {
 }
 """Why a plugin ended early or had nothing to do."""
 
-UNWANTED = {
+NOT_PROPOSED = {
     "control-plane": Meaning(
         "is on a node of the control plane, left out here",
         "name the role in `nodeSelector`",
     ),
     "few-restarts": Meaning("has restarted less often than the threshold", "`podRestartThreshold`"),
-    "finished": Meaning("has run its course, and the plugin looks only at others", "nothing to do"),
+    "finished": Meaning("is finished, and the plugin looks only at other pods", "nothing to do"),
     "fair-share": Meaning(
-        "is one of no more copies than its node's share", "more nodes that could take a copy"
+        "is one of no more copies than are expected on its node",
+        "more nodes that could take a copy",
     ),
     "labels-left-out": Meaning(
         "is not selected by the plugin's `labelSelector`", "widen `labelSelector`"
@@ -217,10 +218,12 @@ UNWANTED = {
     "no-relief": Meaning(
         "requests nothing of what the plugin is to move", "`thresholds`, `evictionModes`"
     ),
-    "no-rule": Meaning("states no rule that the plugin looks after", "nothing to do"),
-    "no-taint": Meaning("is on a node without a taint that counts", "the taints of the node"),
+    "no-rule": Meaning("has no rule that the plugin checks", "nothing to do"),
+    "no-taint": Meaning(
+        "is on a node without a taint that the policy checks", "the taints of the node"
+    ),
     "no-turn": Meaning(
-        "is what the plugin looks for, but its turn did not come",
+        "matches the plugin's rule, but was not reached",
         "the next cycle, limits, or what holds back those before it",
     ),
     "node-not-selected": Meaning(
@@ -242,15 +245,17 @@ UNWANTED = {
     "other-reason": Meaning("failed for none of the `reasons`", "`reasons`"),
     "other-state": Meaning("is in none of the states the plugin looks for", "`states`"),
     "plugin-failed": Meaning("belongs to a plugin that failed", "read the error"),
-    "satisfied": Meaning("is where its rules would have it", "nothing to do"),
+    "satisfied": Meaning("is where its rules allow it", "nothing to do"),
     "taint-ignored": Meaning(
-        "is on a node whose taint is passed over", "`minTaintAge`, `includedTaints`"
+        "is on a node whose taint is ignored", "`minTaintAge`, `includedTaints`"
     ),
     "taints": Meaning(
         "tolerates the taints of no node that has room", "tolerations of the pod, taints there"
     ),
-    "terminating": Meaning("is on its way out already", "nothing to do"),
-    "tolerates": Meaning("tolerates every taint of its node that counts", "nothing to do"),
+    "terminating": Meaning("is already terminating", "nothing to do"),
+    "tolerates": Meaning(
+        "tolerates every taint of its node that the policy checks", "nothing to do"
+    ),
     "too-young": Meaning("is younger than the plugin's limit", "wait, or a lower limit"),
     "unbound": Meaning("is not bound to a node yet", "see why the scheduler does not place it"),
     "usage-ambiguous": Meaning(
@@ -272,11 +277,11 @@ UNWANTED = {
         "wait a minute if it is new; else what measures there",
     ),
 }
-"""Why a plugin did not propose a pod; said of that pod. Codes of stopped plugins may stand here."""
+"""Why a plugin did not propose a pod; a phrase about that pod, or the code of a stop."""
 
 NOTED = {
     "cooling-down": Meaning(
-        "the node has given pods away a moment ago, and its figures do not show it yet",
+        "pods have just left the node, and its figures do not show it yet",
         "`cooldown` of the plugin",
     ),
     "not-hot-yet": Meaning(
@@ -286,9 +291,7 @@ NOTED = {
     "not-emptied": Meaning(
         "the node would be emptied, but one of its pods cannot leave", "see that pod"
     ),
-    "taint-ignored": Meaning(
-        "a taint of the node is passed over", "`minTaintAge`, `includedTaints`"
-    ),
+    "taint-ignored": Meaning("a taint of the node is ignored", "`minTaintAge`, `includedTaints`"),
     "usage-ambiguous": Meaning(
         "the query answers with several figures for the node",
         "a query with one sample for each node, by `avg by (instance) (…)`",
@@ -304,7 +307,7 @@ NOTED = {
         "the figure of the node is too old", "what measures there, clocks, `maxAge`"
     ),
 }
-"""What a plugin remarks on a node."""
+"""What a plugin notes about a node."""
 
 RULED_OUT = {
     "affinity": Meaning("the pods it must be near are not there", "its pod affinity"),
@@ -314,10 +317,8 @@ RULED_OUT = {
         "it would break a spread that holds for other pods", "room in other domains"
     ),
     "cordoned": Meaning("the node is cordoned", "uncordon it"),
-    "devices": Meaning(
-        "it uses devices of which the snapshot knows nothing", "nothing; such pods stay"
-    ),
-    "gated": Meaning("its scheduling gates are closed", "whoever opens them"),
+    "devices": Meaning("it uses devices that are not in the snapshot", "nothing; such pods stay"),
+    "gated": Meaning("it has scheduling gates", "the controller that removes them"),
     "host-port": Meaning("another pod holds its host port there", "another port, or more nodes"),
     "kept-away": Meaning("a pod there keeps away from it", "the anti-affinity of that pod"),
     "needed-nearby": Meaning(
@@ -337,4 +338,4 @@ RULED_OUT = {
         "its volume cannot be reached from there, or is not known", "the topology of the volume"
     ),
 }
-"""Why a node does not take a pod; said of the pod, or of that node."""
+"""Why a node does not take a pod; a phrase about the pod or the node."""

@@ -25,7 +25,7 @@ NOT_SERVING = ("Pending", "Succeeded", "Failed")
 _NO_LIMITS = Limits()
 
 
-class PodCounts:
+class LimitCounts:
     """Pods counted as limits count them: all together, by node, by namespace."""
 
     def __init__(self) -> None:
@@ -49,8 +49,8 @@ class CycleLimits:
         self._unlimited = limits == _NO_LIMITS
         self._most_pods, self._pods_where = _most_pods(limits, pods)
         self._most_nodes, self._nodes_where = _most_nodes(limits, nodes)
-        self._counts = PodCounts()
-        self._awaited = PodCounts()
+        self._counts = LimitCounts()
+        self._awaited = LimitCounts()
         """Those of the counted that left in an earlier round, and that the plan has not come to."""
 
     def count(self, pod: Pod) -> None:

@@ -1,8 +1,8 @@
-"""The last extension point: how a pod that a plan moves really leaves.
+"""The extension point `evict`: how a pod that a plan moves really leaves.
 
-A profile has one mover. It is handed moves that guards and limits have let through, does no
-checking of its own, and answers for each with an outcome. It is made only when a plan is carried
-out, so a preview holds nothing it could act with.
+A profile has one mover. It gets moves that filters and limits have admitted, checks nothing itself,
+and answers each with a response. It is made only when a plan is carried out, so a preview holds
+nothing that could act on the cluster.
 """
 
 from __future__ import annotations
@@ -16,52 +16,52 @@ from msgspec import Struct
 from resettle.framework.plan import Move
 
 
-class Ending(StrEnum):
-    """What can become of a move."""
+class MoveResult(StrEnum):
+    """The result of a move, as the mover reports it."""
 
     EVICTED = "evicted"
-    """The API server granted it."""
+    """The API server granted the eviction."""
     BACKGROUND = "background"
-    """Somebody else moves the pod from now on, and it will take a while."""
+    """Another component moves the pod from now on, and it will take a while."""
     BUDGET = "refused-by-budget"
     WEBHOOK = "refused-by-webhook"
     GONE = "gone"
-    """The pod had left, or was leaving, before it was asked to."""
+    """The pod had left, or was leaving, before the request."""
     CHANGED = "changed"
-    """It is no longer what the plan was drawn for, so it was left alone."""
+    """The pod is no longer what the plan was drawn for, so it was not moved."""
     UNKNOWN = "unknown"
     """The request went out and its answer was lost: the pod may be leaving or not."""
     ERROR = "error"
-    """It was not moved, for a reason that is nobody's decision."""
+    """The pod was not moved because the request failed."""
     SHOWN = "shown"
-    """Nothing was asked for: it is a dry run."""
+    """No request was sent: it is a dry run."""
     UNSENT = "unsent"
-    """Acting had to stop before its turn came."""
+    """The run was stopped before this move."""
 
     @property
-    def counts(self) -> bool:
-        """Whether limits and budgets must reckon with the pod as leaving."""
-        return self in (Ending.EVICTED, Ending.BACKGROUND, Ending.UNKNOWN)
+    def counts_as_leaving(self) -> bool:
+        """Whether limits and budgets must count the pod as leaving."""
+        return self in (MoveResult.EVICTED, MoveResult.BACKGROUND, MoveResult.UNKNOWN)
 
     @property
     def declined(self) -> bool:
         """Whether the pod stays although the plan would have moved it."""
-        return self in (Ending.BUDGET, Ending.WEBHOOK, Ending.CHANGED, Ending.ERROR)
+        return self in (MoveResult.BUDGET, MoveResult.WEBHOOK, MoveResult.CHANGED, MoveResult.ERROR)
 
 
-class Outcome(Struct, frozen=True):
-    """What became of one move, and in whose words."""
+class MoveResponse(Struct, frozen=True):
+    """What the mover answers for one move: the result, and the message that came with it."""
 
-    ending: Ending
-    says: str = ""
+    result: MoveResult
+    message: str = ""
 
 
-Moved = Callable[[Move, Outcome], None]
-"""Who is told what became of a move, as soon as it is known."""
+OnMoveResponse = Callable[[Move, MoveResponse], None]
+"""Called with each move and its response, as soon as the response is known."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What a mover is told besides the move: who asks, why, and how."""
+    """What a mover gets besides the move: which plugin asks, why, and how."""
 
     initiator: str
     """The plugin that proposed the pod."""
@@ -69,23 +69,23 @@ class Options(Struct, frozen=True, kw_only=True):
     reason: str
     grace_period_seconds: int | None = None
     in_background: bool = True
-    """Whether a pod may say that others move it, once it has been asked to leave."""
+    """Whether a pod may be left to another component that moves it, after the request."""
 
 
-class Reply(Protocol):
+class ApiResponse(Protocol):
     """An answer of the API server."""
 
     @property
     def status(self) -> int:
-        """Its HTTP status."""
+        """The HTTP status."""
 
     @property
     def body(self) -> bytes:
-        """What it says, as JSON in most cases."""
+        """The body, in most cases JSON."""
 
 
-class Hands(Protocol):
-    """What a mover acts with."""
+class ApiRequests(Protocol):
+    """Sends requests to the API server on behalf of a mover."""
 
     async def send(
         self,
@@ -94,10 +94,10 @@ class Hands(Protocol):
         body: bytes | None = None,
         *,
         content_type: str = "application/json",
-    ) -> Reply:
-        """The API server's answer to a request; paced, signed, and only while we may act.
+    ) -> ApiResponse:
+        """Send a request, rate limited and authenticated, and only while we may act.
 
-        Raises `NotNow` when we may not, and an error of the cluster when no answer came:
+        Raises `NotNow` when we may not, and a cluster error when no answer came:
         `AnswerLost` if the request may have been carried out all the same.
         """
 
@@ -105,9 +105,9 @@ class Hands(Protocol):
 class Mover(Protocol):
     """Moves pods, one at a time or several at once."""
 
-    async def move(self, move: Move, options: Options) -> Outcome:
-        """Has the pod leave, and says what came of it."""
+    async def move(self, move: Move, options: Options) -> MoveResponse:
+        """Move the pod, and return the result."""
 
 
-MakeMover = Callable[[Any, Hands], Mover]
-"""A plugin's `evict`: `(args, hands)` to the mover of one profile."""
+MakeMover = Callable[[Any, ApiRequests], Mover]
+"""A plugin's `evict`: makes the mover of one profile from `(args, requests)`."""

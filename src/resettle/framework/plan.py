@@ -1,11 +1,7 @@
-"""A survey: how full a plugin found its nodes, before it chose who should move.
+"""A plan: which pods move, why each one, and why the others stay.
 
-Nothing is decided by it. It goes with the account of a plugin's turn, for those who watch from
-outside; a plan as other programs read it does not have it.
-
-A plan: which pods move, why each one, and why the others stay.
-
-The same cluster, policy and time give the same plan, byte for byte. Timings belong to a report.
+The same cluster, policy and time give the same plan, byte for byte, so a plan holds no timings.
+The utilization summaries of a run are for metrics; the JSON of a plan does not have them.
 """
 
 from __future__ import annotations
@@ -22,8 +18,8 @@ from resettle.model.pod import Pod
 from resettle.policy.args import ExtensionPoint
 
 
-class Survey(Struct, frozen=True, kw_only=True):
-    """Nodes by band, what each uses, and the lines that it was held against."""
+class NodeUtilizationSummary(Struct, frozen=True, kw_only=True):
+    """How full a plugin found its nodes: nodes by band, their use, and the thresholds."""
 
     bands: dict[str, tuple[str, ...]]
     """Names of nodes by band: `under`, `within`, `over`, or `unknown` for those not measured."""
@@ -34,19 +30,19 @@ class Survey(Struct, frozen=True, kw_only=True):
     high: Mapping[str, float] = {}
     """Above any of these it is over."""
     from_mean: bool = False
-    """Whether the lines follow the mean of all nodes."""
+    """Whether the thresholds follow the mean of all nodes."""
 
 
-def surveyed(
+def summarize_node_utilization(
     bands: Mapping[str, Iterable[Node]],
     shares: Mapping[Node, Mapping[str, float]],
     low: Mapping[str, float],
     high: Mapping[str, float],
     *,
     from_mean: bool = False,
-) -> Survey:
-    """The survey of these nodes; it holds on to their names and not to them."""
-    return Survey(
+) -> NodeUtilizationSummary:
+    """The summary of these nodes; it refers to them by name."""
+    return NodeUtilizationSummary(
         bands={band: tuple(node.name for node in nodes) for band, nodes in bands.items()},
         shares={node.name: row for node, row in shares.items()},
         low=low,
@@ -56,25 +52,25 @@ def surveyed(
 
 
 class Move(Struct, frozen=True):
-    """One pod to move, on whose word and why."""
+    """One pod to move, which plugin proposed it, and why."""
 
     pod: Pod
     plugin: str
     profile: str
     reason: str
     lands_on: str = ""
-    """The node its replacement will most likely land on; empty where nobody has asked."""
+    """The node its replacement will most likely land on; empty where it was not looked for."""
 
 
 class HeldBack(Struct, frozen=True):
-    """A move that guards had nothing against, and that a limit or a budget did not allow."""
+    """A move that all filters passed, and that a limit or a budget did not allow."""
 
     move: Move
     refusal: Refusal
 
 
 class Turn(NamedTuple):
-    """Who is at work, at which extension point of which profile."""
+    """Which plugin runs, at which extension point of which profile."""
 
     profile: str
     plugin: str
@@ -107,17 +103,17 @@ class PluginRun(Struct, frozen=True, kw_only=True):
     """Those of the refused that met a limit of the cycle."""
     stopped: Stopped | None = None
     error: str = ""
-    surveys: tuple[Survey, ...] = ()
-    """How full it found the nodes that it went by; one for each pool that has lines of its own."""
+    utilization_summaries: tuple[NodeUtilizationSummary, ...] = ()
+    """How full it found its nodes; one for each pool with its own thresholds."""
 
     @property
     def turn(self) -> Turn:
-        """Whose run it was."""
+        """The turn that the run belongs to."""
         return Turn(self.profile, self.plugin, self.point)
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """What became of a proposal of a pod that is being watched."""
+    """A proposal of a pod that is being watched, and its verdict."""
 
     subject: str
     profile: str
@@ -126,7 +122,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     verdict: str
     """`admitted`, `moving` or `refused`."""
     refusals: tuple[Refusal, ...] = ()
-    """All that stood against it at that moment, the one that was answered with first."""
+    """All refusals that applied at that moment, the one in the verdict first."""
 
 
 class Spent(Struct, frozen=True):
@@ -140,7 +136,7 @@ class Spent(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """Something a plugin or the draft said of a pod or node that is being watched."""
+    """A note by a plugin or the draft about a pod or node that is being watched."""
 
     subject: str
     profile: str
@@ -167,9 +163,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     spent: tuple[Spent, ...] = ()
     """How far the limits are used up; only those that the policy sets."""
     held_back: tuple[HeldBack, ...] = ()
-    """Kept only where somebody is to be told of each."""
+    """Kept only if the policy asks for an event for each of them."""
     history: Mapping[tuple[str, str], Any] = {}
-    """What each (profile, plugin) wants to know in the next cycle."""
+    """What each (profile, plugin) keeps for the next cycle."""
 
     @property
     def refused(self) -> dict[str, int]:
@@ -187,7 +183,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What failed on the way: a plugin's own turn, or a guard that could not answer."""
+        """Failures: of a plugin in its turn, or of a filter that could not answer."""
         failed: dict[str, None] = {}
         for run in self.runs:
             turn = f"{run.plugin} in profile {run.profile}"

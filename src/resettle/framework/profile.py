@@ -1,9 +1,7 @@
-"""Guards in a row: what the first one that refuses says, and who need not be asked about at all.
+"""A profile: plugins with their arguments, in the order they serve each extension point.
 
-Most pods are let go for reasons that they share with all pods of their template. A guard that can
-tell so beforehand (`PreparedGuard.lets_go`) is not asked about each of them.
-
-A profile: plugins with their arguments, in the order they serve each extension point.
+Most pods pass the filters for reasons that they share with all pods of their template. A filter
+that knows this beforehand (`passes_template` of `PreparedFilter`) does not check each of them.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
-from resettle.framework.plugin import Guard, Plugin, PreparedGuard, SortKey, Sweep
+from resettle.framework.plugin import Filter, Plugin, PreparedFilter, SortKey, StrategyFunction
 from resettle.framework.verdict import Refusal
 from resettle.framework.view import View
 from resettle.model.pod import Pod, Template
@@ -22,7 +20,7 @@ from resettle.policy.args import Args, ExtensionPoint
 
 
 class Instance(Struct, frozen=True):
-    """A plugin at work: one function of it, bound to its arguments."""
+    """A plugin in a profile: one extension point of it, with its arguments."""
 
     plugin: Plugin
     args: Args
@@ -33,24 +31,24 @@ class Instance(Struct, frozen=True):
         return self.plugin.name
 
     @property
-    def sweep(self) -> Sweep:
+    def strategy(self) -> StrategyFunction:
         """The function of a deschedule or balance plugin."""
-        return cast("Sweep", self.plugin.function(self.point))
+        return cast("StrategyFunction", self.plugin.function(self.point))
 
-    def guarding(self, view: View) -> Callable[[Pod], Refusal | None]:
-        """The filter as a question about a pod alone."""
-        guard = cast("Guard", self.plugin.function(self.point))
-        if isinstance(guard, PreparedGuard):
-            return guard.bound(self.args, view)
-        return partial(guard, self.args, view)
+    def pod_check(self, view: View) -> Callable[[Pod], Refusal | None]:
+        """The filter as a function of a pod alone."""
+        check = cast("Filter", self.plugin.function(self.point))
+        if isinstance(check, PreparedFilter):
+            return check.pod_check(self.args, view)
+        return partial(check, self.args, view)
 
-    def letting_go(self, view: View) -> Callable[[Template], bool] | None:
-        """Of which templates the filter lets every pod go that is not terminating, if it knows."""
-        guard = cast("Guard", self.plugin.function(self.point))
-        return guard.letting_go(self.args, view) if isinstance(guard, PreparedGuard) else None
+    def template_check(self, view: View) -> Callable[[Template], bool] | None:
+        """Whether every pod of a template passes unless it is terminating; None if unknown."""
+        check = cast("Filter", self.plugin.function(self.point))
+        return check.template_check(self.args, view) if isinstance(check, PreparedFilter) else None
 
     def all_refusals(self, view: View, pod: Pod) -> Iterator[Refusal]:
-        """All that the guard has against the pod, as far as it can tell more than the first."""
+        """All refusals of the pod by the filter, where the filter lists more than the first."""
         hook = self.plugin.refusals
         return iter(()) if hook is None else hook(self.args, view, pod, self.point)
 
@@ -70,7 +68,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     presort: tuple[Instance, ...] = ()
     sort: tuple[Instance, ...] = ()
     mover: Instance | None = None
-    """How its pods leave; None leaves that to whoever carries the plan out."""
+    """How its pods leave; None leaves that to the component that executes the plan."""
 
     def strategies(self, point: ExtensionPoint) -> tuple[Instance, ...]:
         """The instances at `deschedule` or `balance`."""
@@ -90,53 +88,55 @@ class Profile(Struct, frozen=True, kw_only=True):
         )
 
 
-Asked = tuple[str, Callable[[Pod], Refusal | None]]
-"""A guard's name, and its question about a pod."""
+NamedCheck = tuple[str, Callable[[Pod], Refusal | None]]
+"""The name of a filter, and its check of one pod."""
 
 
-class Guards:
-    """A chain of guards in one view."""
+class FilterChain:
+    """Several filters in order, in one view."""
 
     def __init__(self, chain: Iterable[Instance], view: View) -> None:
         instances = list(chain)
-        self.asked: list[Asked] = [(it.name, it.guarding(view)) for it in instances]
-        self._easy = [it.letting_go(view) for it in instances]
-        self._lets_go: dict[Template, bool] = {}
+        self.checks: list[NamedCheck] = [
+            (instance.name, instance.pod_check(view)) for instance in instances
+        ]
+        self._template_checks = [instance.template_check(view) for instance in instances]
+        self._passing: dict[Template, bool] = {}
 
     def refusal(self, pod: Pod) -> Refusal | None:
-        """What the first guard to refuse the pod says, signed with its name."""
+        """The refusal of the first filter that refuses the pod, with the name of the filter."""
         template = pod.template
-        free = self._lets_go.get(template)
-        if free is None:
-            free = self._lets_go[template] = self._frees(template)
-        return None if free and not pod.terminating else first_refusal(self.asked, pod)
+        passes = self._passing.get(template)
+        if passes is None:
+            passes = self._passing[template] = self._passes(template)
+        return None if passes and not pod.terminating else first_refusal(self.checks, pod)
 
-    def _frees(self, template: Template) -> bool:
-        """Whether no guard has anything against pods of the template, as far as they can tell."""
+    def _passes(self, template: Template) -> bool:
+        """Whether all filters know that pods of the template pass."""
         try:
-            return all(lets_go is not None and lets_go(template) for lets_go in self._easy)
+            return all(check is not None and check(template) for check in self._template_checks)
         except Exception:
-            return False  # each pod is asked about, and refused if that fails too
+            return False  # each pod is checked, and refused if that fails too
 
 
-class Chains:
-    """The guards of a profile: those of the filters, and those and the pre-eviction filters."""
+class ProfileFilters:
+    """The filter chains of a profile: filters alone, and with the pre-eviction filters."""
 
     def __init__(self, profile: Profile, view: View) -> None:
-        self.filters = Guards(profile.filters, view)
-        self.all = Guards((*profile.filters, *profile.pre_eviction_filters), view)
+        self.filters = FilterChain(profile.filters, view)
+        self.all = FilterChain((*profile.filters, *profile.pre_eviction_filters), view)
 
 
-def first_refusal(asked: Iterable[Asked], pod: Pod) -> Refusal | None:
-    """What the first of these guards to refuse says, signed with its name."""
+def first_refusal(checks: Iterable[NamedCheck], pod: Pod) -> Refusal | None:
+    """The refusal of the first check that refuses the pod, with the name of its filter."""
     name = ""
     try:
-        for name, ask in asked:
-            said = ask(pod)
-            if said is not None:
-                return said if said.by else structs.replace(said, by=name)
+        for name, check in checks:
+            refusal = check(pod)
+            if refusal is not None:
+                return refusal if refusal.by else structs.replace(refusal, by=name)
     except Exception as error:
-        # Unknown denies: a guard that cannot answer lets nothing go.
+        # A filter that cannot answer refuses the pod.
         facts = {"guard": name, "error": f"{type(error).__name__}: {error}"}
         return Refusal("guard-failed", "could not answer: {error}", name, facts, subject="{guard}")
     return None

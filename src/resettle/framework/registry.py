@@ -1,4 +1,4 @@
-"""Where plugins are found: by entry point, ours in the same way as anyone else's.
+"""Finds plugins by entry point, resettle's own in the same way as those of other packages.
 
 A package offers a plugin with an entry point in the group `resettle.plugins` that names a `Plugin`:
 `PodLifeTime = "resettle.plugins.pod_life_time:PLUGIN"`. A program of its own may build a `Registry`
@@ -42,41 +42,41 @@ class Registry(Mapping[str, Plugin]):
 
 def default_registry() -> Registry:
     """Every plugin that an installed package offers."""
-    return discovered(_offered())
+    return load_plugins(_entry_points())
 
 
-def _offered() -> Iterator[EntryPoint]:
+def _entry_points() -> Iterator[EntryPoint]:
     """The entry points of our group; `entry_points()` would first make sense of all others."""
     known: set[str] = set()
     for package in distributions():
-        # Of a package that is there twice, the first is the one that Python imports.
+        # Of a package that is there twice, the first one is what Python imports.
         if GROUP in (package.read_text("entry_points.txt") or "") and package.name not in known:
             known.add(package.name)
             yield from package.entry_points.select(group=GROUP)
 
 
-def discovered(found: Iterable[EntryPoint]) -> Registry:
+def load_plugins(entry_points: Iterable[EntryPoint]) -> Registry:
     """The plugins that these entry points name; two packages with one name are an error."""
     owners: dict[str, EntryPoint] = {}
     plugins: list[Plugin] = []
-    for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):
+    for entry in sorted(entry_points, key=lambda entry: (entry.name, entry.value)):
         if rival := owners.get(entry.name):
             raise PluginError(
                 f"the plugin `{entry.name}` is offered by {_package(rival)} and by "
                 f"{_package(entry)}; uninstall one of them"
             )
         owners[entry.name] = entry
-        plugins.append(_loaded(entry))
+        plugins.append(_load(entry))
     return Registry(plugins)
 
 
-def _loaded(entry: EntryPoint) -> Plugin:
+def _load(entry: EntryPoint) -> Plugin:
     try:
         plugin = entry.load()
     except Exception as error:
         raise PluginError(
             f"the plugin `{entry.name}` of {_package(entry)} cannot be loaded from "
-            f"`{entry.value}`: {type(error).__name__}: {error}; mend or uninstall the package"
+            f"`{entry.value}`: {type(error).__name__}: {error}; fix or uninstall the package"
         ) from error
     if not isinstance(plugin, Plugin):
         raise PluginError(
@@ -85,8 +85,8 @@ def _loaded(entry: EntryPoint) -> Plugin:
         )
     if plugin.name != entry.name:
         raise PluginError(
-            f"the entry point `{entry.name}` of {_package(entry)} leads to a plugin that calls "
-            f"itself `{plugin.name}`; give both the same name"
+            f"the entry point `{entry.name}` of {_package(entry)} names a plugin that is called "
+            f"`{plugin.name}`; give both the same name"
         )
     return plugin
 

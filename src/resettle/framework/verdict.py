@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class Limit(StrEnum):
-    """Which of the cycle's limits stood in the way; plugins react to each in their own manner."""
+    """Which of the cycle's limits is reached; plugins react to each in their own way."""
 
     TOTAL = "total"
     NODE = "node"
@@ -25,7 +25,7 @@ class Refusal(Struct, frozen=True):
 
     code: str
     says: str
-    """What is said of the subject, with `{name}` where a fact goes."""
+    """The predicate of the sentence, with `{name}` where a fact goes."""
     by: str = ""
     facts: dict[str, Any] = {}
     limit: Limit | None = None
@@ -44,7 +44,7 @@ class Refusal(Struct, frozen=True):
 
     @property
     def predicate(self) -> str:
-        """What is said of the subject, with its facts."""
+        """The predicate of the sentence, with its facts."""
         return self._with_facts(self.says)
 
     @property
@@ -92,7 +92,7 @@ class Verdict(Struct, frozen=True):
         return self.kind == "admitted"
 
     @property
-    def gone(self) -> bool:
+    def is_leaving(self) -> bool:
         """Whether the pod counts as leaving: admitted now, or moving already."""
         return self.kind != "refused"
 
@@ -106,6 +106,6 @@ ADMITTED = Verdict("admitted")
 MOVING = Verdict("moving")
 
 
-def refused(refusal: Refusal) -> Verdict:
-    """The verdict that a refusal makes."""
+def verdict_of(refusal: Refusal) -> Verdict:
+    """The verdict `refused`, with this refusal."""
     return Verdict("refused", refusal)

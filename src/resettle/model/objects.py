@@ -1,4 +1,4 @@
-"""Nodes, and the few other objects a cycle reads besides pods."""
+"""Nodes, and the other objects that a cycle reads besides pods."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from resettle.model.selectors import Selector
 
 
 class Node(Struct, frozen=True, eq=False):
-    """A node as far as placement cares."""
+    """A node, with the fields that matter for placement."""
 
     name: str
     labels: dict[str, str]
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True
-    """False only when a Ready condition says otherwise; a node that says nothing is ready."""
+    """False only if its Ready condition is not true; a node without that condition is ready."""
     allocatable: dict[str, int] = {}
     """Resource name to nano units."""
     capacity: dict[str, int] = {}
     tainted_at: dict[Taint, datetime] = {}
-    """When each taint was added, for those that tell; apart, so that equal taints stay equal."""
+    """When each taint was added, if it says so; separate, so that equal taints stay equal."""
 
     @property
     def key(self) -> str:
@@ -31,12 +31,12 @@ class Node(Struct, frozen=True, eq=False):
 
 
 class Budget(Struct, frozen=True, eq=False):
-    """A PodDisruptionBudget and what it still allows."""
+    """A PodDisruptionBudget and the disruptions it still allows."""
 
     namespace: str
     name: str
     selector: Selector | None
-    """None when it cannot be read: such a budget covers nothing."""
+    """None if it is invalid: such a budget covers no pods."""
     disruptions_allowed: int = 0
     current_healthy: int = 0
     desired_healthy: int = 0
@@ -56,9 +56,9 @@ class Claim(Struct, frozen=True, eq=False):
     name: str
     storage_class: str | None = None
     volume: str = ""
-    """Name of the volume it is bound to; empty while it is bound to none."""
+    """Name of the volume it is bound to; empty while unbound."""
     one_pod_only: bool = False
-    """Whether its access mode lets a single pod use it (ReadWriteOncePod)."""
+    """Whether only a single pod may use it (ReadWriteOncePod)."""
     going: bool = False
     """Whether it is being deleted."""
 
@@ -68,12 +68,12 @@ class Claim(Struct, frozen=True, eq=False):
 
 
 class Volume(Struct, frozen=True, eq=False):
-    """A PersistentVolume, as far as it ties pods to nodes."""
+    """A PersistentVolume, with the fields that tie pods to nodes."""
 
     name: str
     labels: dict[str, str] = {}
     terms: tuple[NodeTerm, ...] | None = None
-    """Nodes it can be reached from; None for all."""
+    """Node affinity: the nodes that can reach it; None for all."""
     driver: str = ""
     handle: str = ""
 

@@ -1,6 +1,6 @@
 """The JSON Schema of a policy, for editors: it completes keys and underlines mistakes while typing.
 
-msgspec describes the structs; what depends on plugins (names, points, arguments) is woven in here.
+msgspec describes the structs; what depends on plugins (names, points, arguments) is added here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _target(ref: Schema, components: dict[str, Any]) -> Schema:
 
 
 def _description(schema: Schema) -> Schema:
-    """What a schema says of itself, if it does."""
+    """What a schema says of itself, if any."""
     return {key: value for key, value in schema.items() if key == "description"}
 
 

@@ -1,6 +1,6 @@
-"""`apiVersion` and `kind`: which document this is, and which it was probably meant to be.
+"""Reads the text of a policy in any apiVersion into a `Policy`, or reports all of its problems.
 
-From the text of a policy to a `Policy`, or to all of its problems at once.
+`apiVersion` decides how the document is read; mistakes in it are reported with what was meant.
 """
 
 from __future__ import annotations
@@ -21,29 +21,34 @@ from resettle.policy.document import (
     Policy,
     PolicyDocument,
 )
-from resettle.policy.problems import Report, did_you_mean, policy_error
+from resettle.policy.problems import ProblemCollector, did_you_mean, policy_error
 from resettle.policy.profiles import ProfileReader
 from resettle.policy.validation import limits, metrics_providers, node_selector, soft_taints
-from resettle.policy.versions.v1alpha1 import OldDocument, converted
-from resettle.policy.yaml.messages import Home, args_hints, document_hints, hints_of_ours
-from resettle.policy.yaml.parse import UnreadableError, as_node, keep_last_of_twins, read_source
-from resettle.policy.yaml.source import Source, meaning
+from resettle.policy.versions.v1alpha1 import OldDocument, convert_document
+from resettle.policy.yaml.messages import KeyPlace, args_hints, document_hints, resettle_only_hints
+from resettle.policy.yaml.parse import (
+    UnreadableError,
+    as_node,
+    keep_last_of_duplicates,
+    read_source,
+)
+from resettle.policy.yaml.source import Source, scalar_value
 from resettle.policy.yaml.typed_walk import Walker, shape_of
 
 
-def read_envelope(report: Report) -> str:
+def read_envelope(report: ProblemCollector) -> str:
     """The apiVersion to read the document as; anything wrong with either key is reported.
 
-    Empty when it is missing and that is forgiven: the original then takes nothing of the policy.
+    Empty when it is missing and reading is lenient: upstream then uses nothing of the policy.
     """
     version = apiversion_of(report.source)
     kind = _word(report.source.find(("kind",)))
     if kind == "ConfigMap":
         what = "this is a ConfigMap, not the policy inside it"
-        report.error(("kind",), what, "check the text that stands under its `data`")
+        report.error(("kind",), what, "check the text under its `data`")
         report.raise_errors()
-    if version is None and kind in (KIND, None) and report.forgiving:
-        what = "`apiVersion` is missing, so nothing in this policy counts"
+    if version is None and kind in (KIND, None) and report.lenient:
+        what = "`apiVersion` is missing, so nothing in this policy is used"
         report.warn(("apiVersion",), what, f"add `apiVersion: {V1ALPHA2}`")
         return ""
     if version is None:
@@ -53,7 +58,7 @@ def read_envelope(report: Report) -> str:
         what = f"no policy has the apiVersion `{version}`"
         report.error(("apiVersion",), what, did_you_mean(version, API_VERSIONS))
     if kind is None:
-        note = report.warn if report.forgiving else report.error
+        note = report.warn if report.lenient else report.error
         note(("kind",), "`kind` is missing", f"add `kind: {KIND}`")
     elif kind != KIND:
         report.error(("kind",), f"`{kind}` is not a kind of policy", f"write `kind: {KIND}`")
@@ -69,7 +74,7 @@ def apiversion_of(source: Source) -> str | None:
 
 def _word(node: Node | None) -> str | None:
     """The scalar as it was written; None when there is none."""
-    if isinstance(node, ScalarNode) and meaning(node) is not None:
+    if isinstance(node, ScalarNode) and scalar_value(node) is not None:
         return str(node.value)
     return None
 
@@ -83,10 +88,10 @@ class Reading(NamedTuple):
 
 
 def load_policy(
-    text: str | bytes, *, name: str, plugins: KnownPlugins, forgiving: bool = False
+    text: str | bytes, *, name: str, plugins: KnownPlugins, lenient: bool = False
 ) -> Policy:
     """The policy in this text; raises `PolicyError` with every problem and its place."""
-    return read_policy(text, name=name, plugins=plugins, forgiving=forgiving).policy
+    return read_policy(text, name=name, plugins=plugins, lenient=lenient).policy
 
 
 def read_policy(
@@ -95,29 +100,33 @@ def read_policy(
     name: str,
     plugins: KnownPlugins,
     improved: bool = False,
-    forgiving: bool = False,
+    lenient: bool = False,
 ) -> Reading:
-    """The same, with the document beside it.
+    """The policy in this text, with its document and the apiVersion it was written in.
 
-    With `improved`, whatever its apiVersion it is read as `resettle/v1` would be. With
-    `forgiving`, mistakes that the original hides are warnings, and are taken as it takes them.
+    With `improved` it is read as `resettle/v1` would be, whatever its apiVersion. With `lenient`,
+    mistakes that upstream ignores are warnings, and have the effect they have there.
     """
-    report = _opened(text, name, forgiving=forgiving)
-    if forgiving and (improved or apiversion_of(report.source) == IMPROVED):
-        report = _opened(text, name, forgiving=False)  # there is no original to go by
+    report = _start_collecting(text, name, lenient=lenient)
+    if lenient and (improved or apiversion_of(report.source) == IMPROVED):
+        report = _start_collecting(
+            text, name, lenient=False
+        )  # upstream does not read this apiVersion
     return read_tree(report, plugins=plugins, improved=improved)
 
 
-def read_tree(report: Report, *, plugins: KnownPlugins, improved: bool = False) -> Reading:
-    """The policy in the tree that a report is about; the report says how forgiving to be."""
+def read_tree(
+    report: ProblemCollector, *, plugins: KnownPlugins, improved: bool = False
+) -> Reading:
+    """The policy in the tree of a collector, which also says whether to be lenient."""
     source = report.source
     if not isinstance(source.root, MappingNode):
         report.error((), "a policy is a mapping", "start with `apiVersion: descheduler/v1alpha2`")
         report.raise_errors()
     written = read_envelope(report)
     version = IMPROVED if improved else written
-    if report.forgiving:
-        keep_last_of_twins(report)
+    if report.lenient:
+        keep_last_of_duplicates(report)
     if not written:
         empty = Policy(api_version=V1ALPHA2, warnings=report.warnings)
         return Reading(empty, PolicyDocument(), V1ALPHA2)
@@ -130,49 +139,55 @@ def read_tree(report: Report, *, plugins: KnownPlugins, improved: bool = False) 
     return Reading(policy, document, written)
 
 
-def _opened(text: str | bytes, name: str, *, forgiving: bool) -> Report:
-    """An empty report on the text; raises if it cannot be read at all."""
+def _start_collecting(text: str | bytes, name: str, *, lenient: bool) -> ProblemCollector:
+    """An empty collector for the text; raises if it cannot be read at all."""
     try:
-        return Report(read_source(text, name), forgiving=forgiving)
+        return ProblemCollector(read_source(text, name), lenient=lenient)
     except UnreadableError as error:
-        if not forgiving or error.instead is None:
+        if not lenient or error.fallback is None:
             raise policy_error(name, [error.problem]) from None
-        report = Report(error.instead, forgiving=True)
-        report.warn_of(error.problem)
+        report = ProblemCollector(error.fallback, lenient=True)
+        report.add_warning(error.problem)
         return report
 
 
 def _read_new(
-    report: Report, plugins: KnownPlugins, *, improved: bool
-) -> tuple[Source, Report, PolicyDocument]:
+    report: ProblemCollector, plugins: KnownPlugins, *, improved: bool
+) -> tuple[Source, ProblemCollector, PolicyDocument]:
     """A document that has the newer shape already."""
     elsewhere = {
-        "strategies": [Home("", "`strategies` belongs to `apiVersion: descheduler/v1alpha1`")],
-        "tracing": [Home("", "tracing is set by flags such as `--otel-collector-endpoint`")],
+        "strategies": [KeyPlace("", "`strategies` belongs to `apiVersion: descheduler/v1alpha1`")],
+        "tracing": [KeyPlace("", "tracing is set by flags such as `--otel-collector-endpoint`")],
     }
     source = report.source
     hints = cache(lambda: document_hints(PolicyDocument, plugins) | elsewhere)
     walker = Walker(report, hints, improved=improved)
-    plain = walker.struct(source.root, shape_of(PolicyDocument), ())
+    plain = walker.read_struct(source.root, shape_of(PolicyDocument), ())
     return source, report, convert(plain, PolicyDocument)
 
 
-def _read_old(report: Report, plugins: KnownPlugins) -> tuple[Source, Report, PolicyDocument]:
-    """A document of the older shape, converted, with a report that speaks of the older lines."""
-    newer = {"profiles": [Home("", "`profiles` belongs to `apiVersion: descheduler/v1alpha2`")]}
-    ours = partial(hints_of_ours, PolicyDocument, plugins)
+def _read_old(
+    report: ProblemCollector, plugins: KnownPlugins
+) -> tuple[Source, ProblemCollector, PolicyDocument]:
+    """A document of the older shape, converted, with a collector that names the older lines."""
+    newer = {"profiles": [KeyPlace("", "`profiles` belongs to `apiVersion: descheduler/v1alpha2`")]}
+    ours = partial(resettle_only_hints, PolicyDocument, plugins)
     hints = cache(lambda: ours() | document_hints(OldDocument, {}) | newer)
     walker = Walker(report, hints, improved=False)
-    plain: dict[str, Any] = walker.struct(report.source.root, shape_of(OldDocument), ())
-    values, origins = converted(plain, report, plugins)
+    plain: dict[str, Any] = walker.read_struct(report.source.root, shape_of(OldDocument), ())
+    values, origins = convert_document(plain, report, plugins)
     tree = Source(report.source.name, as_node(values))
-    return tree, report.seen_through(origins), convert(values, PolicyDocument)
+    return tree, report.with_origins(origins), convert(values, PolicyDocument)
 
 
 def _complete(
-    document: PolicyDocument, version: str, tree: Source, report: Report, plugins: KnownPlugins
+    document: PolicyDocument,
+    version: str,
+    tree: Source,
+    report: ProblemCollector,
+    plugins: KnownPlugins,
 ) -> Policy:
-    """The policy, with every rule asked that goes beyond the shape."""
+    """The policy, after every check that goes beyond the shape."""
     improved = version == IMPROVED
     hints = cache(partial(args_hints, PolicyDocument, plugins))
     reader = ProfileReader(tree, report, plugins, hints, improved=improved)

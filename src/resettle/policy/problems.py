@@ -1,9 +1,8 @@
-"""A problem of a policy: what is wrong, how to mend it, and where it stands.
+"""Problems of a policy: what is wrong, how to fix it, and at which line.
 
-The notebook of one reading: every problem found so far, each with its place.
-
-Everything is noted by path. A converted document has paths its author never wrote; a report seen
-through `origins` tells them as the paths they came from, so each line it names is one they wrote.
+`ProblemCollector` keeps all problems until everything is read. Problems are reported by path. A
+converted document has paths its author never wrote; `origins` maps them to the paths they came
+from, so every line that is printed is one that the author wrote.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     at: KeyPath = ()
 
     def under(self, *prefix: str | int) -> Problem:
-        """The same problem, told from further out in the document."""
+        """The problem with its path prefixed, as seen from further out in the document."""
         return Problem(what=self.what, fix=self.fix, at=(*prefix, *self.at))
 
     def __str__(self) -> str:
@@ -53,13 +52,13 @@ class Located(Struct, frozen=True, kw_only=True):
         return f"{self.what}; {self.fix}" if self.fix else self.what
 
     @property
-    def in_a_line(self) -> str:
+    def one_line(self) -> str:
         """All of it in one line, for a log."""
         place = f"{self.file}:{self.line}:{self.column} {self.path}".rstrip()
         return f"{place}: {self.sentence}"
 
 
-def dotted(path: KeyPath) -> str:
+def format_path(path: KeyPath) -> str:
     """`profiles[0].args.cpu` for ("profiles", 0, "args", "cpu")."""
     text = ""
     for step in path:
@@ -68,11 +67,11 @@ def dotted(path: KeyPath) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant, whatever its case."""
+    """The known word that is most similar, ignoring case."""
     lowered = {choice.lower(): choice for choice in sorted(known)}
     if same := lowered.get(word.lower()):
         return same
-    from difflib import get_close_matches  # only for those who misspell
+    from difflib import get_close_matches  # slow to import, and needed only for misspelt words
 
     near = get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
     return lowered[near[0]] if near else None
@@ -86,7 +85,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known here: {', '.join(choices)}" if choices else "nothing is known here"
 
 
-class Report:
+class ProblemCollector:
     """Collects problems of one source; nothing is raised before all is read."""
 
     def __init__(
@@ -94,63 +93,63 @@ class Report:
         source: Source,
         origins: Mapping[KeyPath, KeyPath] | None = None,
         *,
-        forgiving: bool = False,
+        lenient: bool = False,
     ) -> None:
         self.source = source
-        self.forgiving = forgiving
-        """Whether mistakes that the original hides are warned of, and go on as they do there."""
+        self.lenient = lenient
+        """Whether mistakes that upstream ignores are warnings, with the effect they have there."""
         self._origins = origins or {}
-        self._found: list[Located] = []
+        self._problems: list[Located] = []
         self._faulty: set[KeyPath] = set()
 
-    def seen_through(self, origins: Mapping[KeyPath, KeyPath]) -> Report:
-        """The same notebook, for paths of a document that was made from the source."""
-        view = Report(self.source, origins, forgiving=self.forgiving)
-        view._found, view._faulty = self._found, self._faulty
+    def with_origins(self, origins: Mapping[KeyPath, KeyPath]) -> ProblemCollector:
+        """A collector that shares the problems, for paths of a document made from the source."""
+        view = ProblemCollector(self.source, origins, lenient=self.lenient)
+        view._problems, view._faulty = self._problems, self._faulty
         return view
 
     def error(self, path: KeyPath, what: str, fix: str = "", *, place: Place | None = None) -> None:
-        """Notes a mistake; the place is that of the value at the path unless given."""
+        """Add a mistake; the place is that of the value at the path unless given."""
         self._faulty.add(self._origin(path))
-        self._note("error", path, what, fix, place)
+        self._add("error", path, what, fix, place)
 
     def warn(self, path: KeyPath, what: str, fix: str = "", *, place: Place | None = None) -> None:
-        """Notes something legal that will not do what it seems to."""
-        self._note("warning", path, what, fix, place)
+        """Add a warning: something valid that will not do what it seems to."""
+        self._add("warning", path, what, fix, place)
 
-    def warn_of(self, located: Located) -> None:
-        """Notes a warning that knows its place already."""
-        self._found.append(structs.replace(located, severity="warning"))
+    def add_warning(self, located: Located) -> None:
+        """Add a warning that already has its place."""
+        self._problems.append(structs.replace(located, severity="warning"))
 
     def add(self, problem: Problem) -> None:
-        """Notes a mistake that arrives as a value."""
+        """Add a mistake that is given as a `Problem`."""
         self.error(problem.at, problem.what, problem.fix)
 
-    def blame(self, path: KeyPath) -> None:
-        """Marks a place as faulty because of a mistake already noted elsewhere."""
+    def mark_faulty(self, path: KeyPath) -> None:
+        """Mark a place as faulty because of a mistake reported elsewhere."""
         self._faulty.add(self._origin(path))
 
-    def faulty(self, path: KeyPath) -> bool:
-        """Whether a mistake was noted here, below, or at something that holds this place."""
+    def is_faulty(self, path: KeyPath) -> bool:
+        """Whether a mistake was reported here, below, or at a parent of this place."""
         here = self._origin(path)
         return any(starts_with(here, there) or starts_with(there, here) for there in self._faulty)
 
     @property
     def errors(self) -> tuple[Located, ...]:
         """The mistakes, by line, each once."""
-        return self._sorted("error")
+        return self._of_severity("error")
 
     @property
     def warnings(self) -> tuple[Located, ...]:
         """The warnings, by line, each once."""
-        return self._sorted("warning")
+        return self._of_severity("warning")
 
     def raise_errors(self) -> None:
-        """Ends the reading when there was any mistake."""
+        """Raise `PolicyError` if there was any mistake."""
         if self.errors:
             raise policy_error(self.source.name, self.errors, self.warnings)
 
-    def _note(
+    def _add(
         self,
         severity: Literal["error", "warning"],
         path: KeyPath,
@@ -160,12 +159,12 @@ class Report:
     ) -> None:
         origin = self._origin(path)
         line, column = place or self.source.place(origin)
-        self._found.append(
+        self._problems.append(
             Located(
                 file=self.source.name,
                 line=line,
                 column=column,
-                path=dotted(origin),
+                path=format_path(origin),
                 what=what,
                 fix=fix,
                 severity=severity,
@@ -180,9 +179,9 @@ class Report:
                 return (*known, *path[length:])
         return path
 
-    def _sorted(self, severity: str) -> tuple[Located, ...]:
-        found = dict.fromkeys(one for one in self._found if one.severity == severity)
-        return tuple(sorted(found, key=lambda one: (one.line, one.column)))
+    def _of_severity(self, severity: str) -> tuple[Located, ...]:
+        unique = dict.fromkeys(item for item in self._problems if item.severity == severity)
+        return tuple(sorted(unique, key=lambda item: (item.line, item.column)))
 
 
 def starts_with(path: KeyPath, beginning: KeyPath) -> bool:

@@ -73,7 +73,7 @@ def test_each_flag_counts() -> None:
         ),
         pytest.param(
             ["--remove-only", "--prefix=a/b"],
-            "--prefix: `a/b` cannot stand before the `/` of a taint's key; write a domain such as "
+            "--prefix: `a/b` is not a valid prefix of a taint key; write a domain such as "
             "`nodeutilization.descheduler.kubernetes.io`",
             id="a prefix that no key has",
         ),

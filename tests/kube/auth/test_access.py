@@ -255,7 +255,7 @@ def test_an_account_that_is_not_mounted_is_an_error_that_names_the_file(
         in_cluster_access({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account)
 
 
-def test_a_context_is_not_to_be_had_from_an_account(
+def test_a_service_account_has_no_contexts(
     home: Path, account: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")

@@ -114,7 +114,7 @@ def test_a_long_list_comes_in_pages_and_is_watched_from_the_version_of_the_first
     ("own_kinds", "error", "says"),
     [
         pytest.param(
-            [Kind("Widget", Meta)], InputError, "does not say where", id="a kind that is nowhere"
+            [Kind("Widget", Meta)], InputError, "declares no path", id="a kind that is nowhere"
         ),
         pytest.param(
             [WIDGET, Kind("Widget", Meta, "/x")], PluginError, "two structs", id="a kind twice"
@@ -186,7 +186,7 @@ def test_a_first_list_gets_over_what_passes(fault: Fault) -> None:
     run(story())
 
 
-def test_who_waits_for_a_cache_that_is_stopped_is_told() -> None:
+def test_a_cache_that_is_stopped_before_it_is_synced_is_an_error() -> None:
     async def story() -> None:
         async with ApiServer(faults=[Fault(path=PODS, delay_seconds=9)]) as pocket:
             access = Access(server=pocket.url)
@@ -195,7 +195,7 @@ def test_who_waits_for_a_cache_that_is_stopped_is_told() -> None:
                 running = asyncio.create_task(cache.run())
                 await until(lambda: any(it.path == PODS for it in pocket.requests))
                 running.cancel()
-                with pytest.raises(ClusterError, match="never listed as a whole"):
+                with pytest.raises(ClusterError, match="stopped before every kind was listed"):
                     async with asyncio.timeout(PATIENCE_SECONDS):
                         await cache.wait_for_sync()
 

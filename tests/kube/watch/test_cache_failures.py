@@ -196,9 +196,9 @@ _POD = '{"type":"%s","object":{"metadata":{"name":"x"},"spec":{},%s}}'
             "earlier version",
             id="a bookmark from the past: the cluster was restored from a copy",
         ),
-        pytest.param("so it goes", "cannot be understood", id="no JSON"),
+        pytest.param("so it goes", "cannot be decoded", id="no JSON"),
         pytest.param(_POD % ("RENAMED", '"a":1'), "`RENAMED`", id="an event nobody knows"),
-        pytest.param(_POD % ("ADDED", '"status":7'), "cannot be understood", id="no pod"),
+        pytest.param(_POD % ("ADDED", '"status":7'), "cannot be decoded", id="no pod"),
         pytest.param(
             '{"type":"ADDED","object":{"metadata":{},"spec":{}}}', "`name`", id="a pod of no name"
         ),
@@ -207,7 +207,7 @@ _POD = '{"type":"%s","object":{"metadata":{"name":"x"},"spec":{},%s}}'
         ),
     ],
 )
-def test_a_word_that_leads_nowhere_leads_to_a_list(line: str, reason: str) -> None:
+def test_an_event_that_cannot_be_decoded_leads_to_a_list(line: str, reason: str) -> None:
     lines: list[str] = []
 
     async def story() -> None:

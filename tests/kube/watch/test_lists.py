@@ -230,7 +230,7 @@ def test_a_kind_of_a_plugins_own_is_listed_where_it_says(
 def test_a_kind_that_does_not_say_where_it_is_listed_is_an_error_that_names_it() -> None:
     with (
         ApiServer() as pocket,
-        pytest.raises(InputError, match="the plugin that reads Widget does not say where"),
+        pytest.raises(InputError, match="the plugin that reads Widget declares no path"),
     ):
         listed(pocket, "Widget", kinds=[Kind("Widget", Widget)])
 

@@ -32,7 +32,7 @@ def item(name: str, note: str = "") -> dict[str, Any]:
 def test_portions_make_up_the_page(notes: list[str], size: int) -> None:
     items = [item(f"pod-{i}", note) for i, note in enumerate(notes)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PORTION", size)
+        patch.setattr(module, "PORTION_BYTES", size)
         read = [json.loads(it) for it in split_page(page(items))]
 
     assert [it for portion in read for it in portion["items"]] == items

@@ -220,9 +220,9 @@ def test_volumes_are_known_by_their_source(volume: Object, local: bool, claimed:
 
 
 @pytest.mark.parametrize("healthy", ["True", "False"])
-def test_conditions_that_nobody_reads_are_not_there_but_for_who_is_healthy(healthy: str) -> None:
-    told = {"conditions": [{"type": "Initialized"}, {"type": "Ready", "status": healthy}]}
-    world = cluster(node("n1", cpu="4").holding(pod("a", status=told)))
+def test_conditions_that_no_plugin_reads_are_left_out_except_readiness(healthy: str) -> None:
+    status = {"conditions": [{"type": "Initialized"}, {"type": "Ready", "status": healthy}]}
+    world = cluster(node("n1", cpu="4").holding(pod("a", status=status)))
 
     (found,) = world.snapshot(reads=frozenset()).pods
     (read,) = world.snapshot(reads=frozenset({CONDITIONS})).pods
@@ -286,7 +286,7 @@ def test_times_are_read_as_the_api_writes_them(text: str | None, instant: dateti
         pytest.param(node("n1", cpu="x").node, "Node n1.*cpu.*`x` is not a quantity", id="node"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_the_object_it_stands_in(made: Object, said: str) -> None:
+def test_an_invalid_field_is_reported_with_its_object(made: Object, said: str) -> None:
     with pytest.raises(InputError, match=said):
         cluster(made).snapshot()
 

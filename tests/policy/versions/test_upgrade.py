@@ -8,7 +8,7 @@ import pytest
 from resettle.errors import InputError, PolicyError
 from resettle.policy.document import IMPROVED, Policy
 from resettle.policy.load import read_policy
-from resettle.policy.versions.upgrade import written
+from resettle.policy.versions.upgrade import write_policy
 from tests.policy.fakes import PLUGINS
 from tests.policy.harness import IMPROVED_HEAD, OLD_HEAD, document, load, one_profile
 from tests.policy.test_load import GOOD, SIX_MISTAKES
@@ -109,11 +109,11 @@ def meaning(policy: Policy) -> Policy:
 
 
 def convert(text: str) -> str:
-    return written(read_policy(text, name="p", plugins=PLUGINS), "p")
+    return write_policy(read_policy(text, name="p", plugins=PLUGINS), "p")
 
 
 def improve(text: str) -> str:
-    return written(read_policy(text, name="p", plugins=PLUGINS, improved=True), "p", IMPROVED)
+    return write_policy(read_policy(text, name="p", plugins=PLUGINS, improved=True), "p", IMPROVED)
 
 
 def test_an_old_policy_is_written_in_the_newer_shape() -> None:

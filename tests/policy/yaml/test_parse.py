@@ -39,7 +39,7 @@ EMPTY = "start with `apiVersion: descheduler/v1alpha2` and `kind: DeschedulerPol
         ),
         pytest.param(
             HEAD + "a: \x07",
-            "3:4: a control character stands here; remove it",
+            "3:4: there is a control character here; remove it",
             id="a control character",
         ),
         pytest.param(
@@ -52,17 +52,17 @@ EMPTY = "start with `apiVersion: descheduler/v1alpha2` and `kind: DeschedulerPol
         ),
         pytest.param(
             "a: " + "[" * 101 + "]" * 101,
-            "1:103: more than 100 levels stand inside one another here; nest less deeply",
+            "1:103: this is nested deeper than 100 levels; nest less deeply",
             id="too deep",
         ),
         pytest.param(
             "a: " + "[" * 300_000,
-            "1:103: more than 100 levels stand inside one another here; nest less deeply",
+            "1:103: this is nested deeper than 100 levels; nest less deeply",
             id="far too deep",
         ),
         pytest.param(
             HEAD + "profiles: &a\n- pluginConfig: *a",
-            "3:11: an alias in here leads back to where it stands; write the inner part out",
+            "3:11: an alias in here refers to a mapping or list that contains it; write the inner part out",
             id="an alias inside itself",
         ),
         pytest.param(

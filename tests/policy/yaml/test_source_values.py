@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resettle.policy.args import Args, Duration, ExtensionPoint, Int32
-from resettle.policy.yaml.source import bare_meaning
+from resettle.policy.yaml.source import unquoted_value
 from tests.policy.fakes import PLUGINS, FakePlugin
 from tests.policy.harness import errors, load, with_args
 
@@ -46,8 +46,8 @@ from tests.policy.harness import errors, load, with_args
     ],
 )
 def test_a_bare_word_means_what_kubernetes_takes_it_for(word: str, value: Any) -> None:
-    assert bare_meaning(word) == value
-    assert type(bare_meaning(word)) is type(value)
+    assert unquoted_value(word) == value
+    assert type(unquoted_value(word)) is type(value)
 
 
 class Colour(Enum):
@@ -138,8 +138,8 @@ def test_a_value_that_fits_is_taken(written: str, field: str, value: Any) -> Non
         ("words: a", ".words `a` is not a list; write it as a list: `[a]`"),
         ("words: {a: b}", ".words a mapping is not a list; write one `- item` a line"),
         ("words: [a, ]\nlabels: a", ".labels `a` is not a mapping; write lines of `key: value`"),
-        ("words: [a, ~]", ".words[1] nothing stands behind this `-`; remove the line"),
-        ("labels: {a: }", ".labels.a nothing stands here, not text; write a value"),
+        ("words: [a, ~]", ".words[1] there is nothing after this `-`; remove the line"),
+        ("labels: {a: }", ".labels.a nothing is written here; expected text; write a value"),
         ("labels: {[a]: b}", ".labels a list cannot be a key here; write a word before the `:`"),
         (
             "colour: rod",

@@ -26,7 +26,7 @@ def eviction(name: str) -> dict[str, object]:
 
 
 def certified(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """What a server on the loopback shows, and the file of who vouches for it."""
+    """What a server on the loopback shows, and the file of its CA certificate."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -16,8 +16,8 @@ def seconds(count: float) -> timedelta:
     return timedelta(seconds=count)
 
 
-def story(told: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(told, 30))
+def run(steps: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(steps, 30))
 
 
 def test_winding_moves_both_times_and_stepping_the_wall_clock_alone() -> None:
@@ -44,7 +44,7 @@ def test_winding_moves_both_times_and_stepping_the_wall_clock_alone() -> None:
 def test_a_sleeper_wakes_once_the_clock_is_wound_far_enough(
     wound: list[float], woken: bool
 ) -> None:
-    async def told() -> None:
+    async def steps() -> None:
         clock = ManualClock()
         task = asyncio.create_task(clock.sleep(10))
         await clock.wait_for_sleepers()
@@ -57,11 +57,11 @@ def test_a_sleeper_wakes_once_the_clock_is_wound_far_enough(
             clock.advance(seconds(10))
         await task
 
-    story(told())
+    run(steps())
 
 
-def test_stepping_the_wall_clock_wakes_nobody() -> None:
-    async def told() -> None:
+def test_stepping_the_wall_clock_wakes_no_task() -> None:
+    async def steps() -> None:
         clock = ManualClock()
         task = asyncio.create_task(clock.sleep(10))
         await clock.wait_for_sleepers()
@@ -72,23 +72,23 @@ def test_stepping_the_wall_clock_wakes_nobody() -> None:
         clock.advance(seconds(10))
         await task
 
-    story(told())
+    run(steps())
 
 
 @pytest.mark.parametrize("length", [0, -1])
 def test_no_sleep_at_all_returns_at_once(length: float) -> None:
-    async def told() -> None:
+    async def steps() -> None:
         clock = ManualClock()
 
         await clock.sleep(length)
 
         assert clock.steady() == 0
 
-    story(told())
+    run(steps())
 
 
 def test_who_gave_up_sleeping_is_not_counted() -> None:
-    async def told() -> None:
+    async def steps() -> None:
         clock = ManualClock()
         task = asyncio.create_task(clock.sleep(10))
         await clock.wait_for_sleepers()
@@ -100,11 +100,11 @@ def test_who_gave_up_sleeping_is_not_counted() -> None:
         assert clock.sleepers == 0
         clock.advance(seconds(10))
 
-    story(told())
+    run(steps())
 
 
 def test_it_may_be_wound_from_another_thread() -> None:
-    async def told() -> None:
+    async def steps() -> None:
         clock = ManualClock()
         task = asyncio.create_task(clock.sleep(10))
         await clock.wait_for_sleepers()
@@ -116,7 +116,7 @@ def test_it_may_be_wound_from_another_thread() -> None:
 
         assert clock.steady() == 10
 
-    story(told())
+    run(steps())
 
 
 def test_waiting_for_sleepers_who_never_come_says_how_many_did(
@@ -124,7 +124,7 @@ def test_waiting_for_sleepers_who_never_come_says_how_many_did(
 ) -> None:
     monkeypatch.setattr("resettle.testing.api_server.clock._PATIENCE_SECONDS", 0.01)
 
-    async def told() -> None:
+    async def steps() -> None:
         clock = ManualClock()
         task = asyncio.create_task(clock.sleep(10))
 
@@ -132,4 +132,4 @@ def test_waiting_for_sleepers_who_never_come_says_how_many_did(
             await clock.wait_for_sleepers(2)
         task.cancel()
 
-    story(told())
+    run(steps())

@@ -192,10 +192,10 @@ def test_a_watch_can_break_off_after_some_events() -> None:
     with ApiServer(objects) as pocket:
         pocket.faults.add(Fault(verbs=("watch",), drop_after_events=1500))
         with client_of(pocket).watch(PODS) as events:
-            told = [event.name for event in events]
+            received = [event.name for event in events]
         again = _names(client_of(pocket).get(PODS).body)
 
-    assert told == [f"p{i:04}" for i in range(1500)]
+    assert received == [f"p{i:04}" for i in range(1500)]
     assert len(again) == 2000
 
 
@@ -206,9 +206,9 @@ def test_a_watch_can_begin_with_any_line_and_tell_everything_twice() -> None:
             Fault(verbs=("watch",), begins_with=said, twice=True, drop_after_events=5)
         )
         with client_of(pocket).watch(PODS) as events:
-            told = [(event.type, event.name) for event in events]
+            received = [(event.type, event.name) for event in events]
 
-    assert told == [("ERROR", "not today"), *[("ADDED", it) for it in ("a", "a", "b", "b")]]
+    assert received == [("ERROR", "not today"), *[("ADDED", it) for it in ("a", "a", "b", "b")]]
 
 
 def test_open_watches_can_be_dropped_and_their_bodies_are_not_whole() -> None:

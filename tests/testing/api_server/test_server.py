@@ -212,7 +212,7 @@ def test_a_certificate_is_shown_where_one_is_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ban", "allowed"),
+    ("denied", "allowed"),
     [
         pytest.param(
             DeniedPermission(verb="create", resource="pods/eviction"), False, id="this very thing"
@@ -230,14 +230,14 @@ def test_a_certificate_is_shown_where_one_is_given(tmp_path: Path) -> None:
         pytest.param(DeniedPermission(namespace="elsewhere"), True, id="another namespace"),
     ],
 )
-def test_a_ban_is_told_when_asked_and_kept_when_tried(ban: DeniedPermission, allowed: bool) -> None:
+def test_a_denied_permission_is_reported_and_enforced(denied: DeniedPermission, allowed: bool) -> None:
     asked = {
         "verb": "create",
         "resource": "pods",
         "subresource": "eviction",
         "namespace": "default",
     }
-    with ApiServer(WORLD.objects, denied=[ban]) as pocket:
+    with ApiServer(WORLD.objects, denied=[denied]) as pocket:
         client = client_of(pocket)
         review = client.post(
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -286,7 +286,7 @@ def test_everything_is_stamped_with_the_time_of_the_clock() -> None:
 # -- only here -----------------------------------------------------------------------------------
 
 
-def test_an_eviction_waits_for_a_budget_that_nobody_has_looked_at() -> None:
+def test_an_eviction_waits_for_a_budget_that_no_controller_has_observed() -> None:
     with ApiServer(WORLD.objects) as pocket:
         client = client_of(pocket)
         path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web"
@@ -342,7 +342,7 @@ def test_a_new_object_may_be_written_as_yaml() -> None:
         ]
 
 
-def test_a_body_in_a_format_that_is_not_read_is_told_so() -> None:
+def test_a_body_in_a_format_that_is_not_read_is_refused() -> None:
     with ApiServer() as pocket:
         reply = client_of(pocket).call("POST", "/api/v1/namespaces", {}, "application/cbor")
 

@@ -83,10 +83,10 @@ def test_a_custom_kind_goes_with_its_definition() -> None:
 # -- subscribers ---------------------------------------------------------------------------------
 
 
-def test_a_subscriber_is_told_of_each_change_until_it_leaves() -> None:
+def test_a_subscriber_receives_each_change_until_it_leaves() -> None:
     store = ApiServer(WORLD.objects).store
-    told: list[tuple[bool, bool]] = []
-    leave = store.subscribe("Pod", lambda it: told.append((it.old is None, it.new is None)))
+    received: list[tuple[bool, bool]] = []
+    leave = store.subscribe("Pod", lambda it: received.append((it.old is None, it.new is None)))
 
     store.put(pod("c"))
     store.merge("Pod", "c", {"metadata": {"labels": {"x": "y"}}})
@@ -95,7 +95,7 @@ def test_a_subscriber_is_told_of_each_change_until_it_leaves() -> None:
     leave()
     store.put(pod("d"))
 
-    assert told == [(True, False), (False, False), (False, True)]
+    assert received == [(True, False), (False, False), (False, True)]
 
 
 def test_a_controller_has_had_its_say_when_the_client_has_its_answer() -> None:
@@ -116,7 +116,7 @@ def test_a_controller_has_had_its_say_when_the_client_has_its_answer() -> None:
 
 def test_subscribers_hear_of_changes_in_the_order_in_which_they_were_made() -> None:
     store = ApiServer().store
-    heard: list[str] = []
+    received: list[str] = []
 
     def replies(change: ObjectChange) -> None:
         if change.new and change.new["metadata"]["name"] == "first":
@@ -124,13 +124,13 @@ def test_subscribers_hear_of_changes_in_the_order_in_which_they_were_made() -> N
 
     def listens(change: ObjectChange) -> None:
         if change.new:
-            heard.append(change.new["metadata"]["name"])
+            received.append(change.new["metadata"]["name"])
 
     store.subscribe("Pod", replies)
     store.subscribe("Pod", listens)
     store.put(pod("first"))
 
-    assert heard == ["first", "second"]
+    assert received == ["first", "second"]
 
 
 def test_many_threads_may_write_at_once() -> None:
@@ -167,7 +167,7 @@ def test_a_token_of_a_version_that_is_gone_offers_another() -> None:
     assert rest.names == ["p2", "p4"]
 
 
-def test_an_exact_version_that_is_gone_is_not_to_be_had() -> None:
+def test_an_exact_version_that_is_compacted_is_refused() -> None:
     with ApiServer([pod("a")]) as pocket:
         version = pocket.store.version
         pocket.store.put(pod("b"))
@@ -177,7 +177,7 @@ def test_an_exact_version_that_is_gone_is_not_to_be_had() -> None:
     assert (reply.code, reply.reason) == (410, "Expired")
 
 
-def test_a_watch_from_a_version_that_is_gone_is_told_so() -> None:
+def test_a_watch_from_a_version_that_is_compacted_gets_an_error() -> None:
     with ApiServer([pod("a")]) as pocket:
         pocket.store.compact()
         with client_of(pocket).watch(PODS, resourceVersion=1) as events:
@@ -210,22 +210,22 @@ def test_a_bookmark_comes_when_it_is_asked_for() -> None:
         assert event.object["metadata"]["resourceVersion"] == str(pocket.store.version)
 
 
-def test_what_a_refused_request_changed_is_told_all_the_same() -> None:
+def test_what_a_refused_request_changed_is_delivered_all_the_same() -> None:
     """A budget is debited by an eviction that then turns out to mean another pod."""
     labels = {"app": "web"}
     world = cluster(
         node("n1").holding(pod("a", labels=labels)), budget("web", allowed=2, labels=labels)
     )
-    told: list[int] = []
+    received: list[int] = []
     with ApiServer(world.objects) as pocket:
 
         def listens(change: ObjectChange) -> None:
             if change.new:
-                told.append(change.new["status"]["disruptionsAllowed"])
+                received.append(change.new["status"]["disruptionsAllowed"])
 
         pocket.store.subscribe("PodDisruptionBudget", listens)
         body = eviction("a") | {"deleteOptions": {"preconditions": {"uid": "another"}}}
         reply = client_of(pocket).post(f"{DEFAULT_PODS}/a/eviction", body)
 
     assert reply.code == 409
-    assert told == [1]
+    assert received == [1]

@@ -18,7 +18,7 @@ from resettle.testing.controllers import (
 from tests.testing.controllers.harness import Living, condition
 
 
-class Told(NamedTuple):
+class BudgetStatus(NamedTuple):
     """A status in four numbers."""
 
     expected: int
@@ -27,12 +27,12 @@ class Told(NamedTuple):
     allowed: int
 
 
-def told(living: Living) -> Told:
+def budget_status(living: Living) -> BudgetStatus:
     """What the only budget says."""
     [found] = living.store.list("PodDisruptionBudget")
     status = found["status"]
     names = ("expectedPods", "desiredHealthy", "currentHealthy", "disruptionsAllowed")
-    return Told(*(status[name] for name in names))
+    return BudgetStatus(*(status[name] for name in names))
 
 
 def budget(**bounds: Any) -> Object:
@@ -45,96 +45,96 @@ def budget(**bounds: Any) -> Object:
         pytest.param(
             deployment("web", replicas=5),
             {"min_available": 3},
-            Told(5, 3, 5, 2),
+            BudgetStatus(5, 3, 5, 2),
             id="so many at least",
         ),
         pytest.param(
             deployment("web", replicas=5),
             {"min_available": "50%"},
-            Told(5, 3, 5, 2),
+            BudgetStatus(5, 3, 5, 2),
             id="half of 5 at least is 3",
         ),
         pytest.param(
             deployment("web", replicas=5),
             {"max_unavailable": 1},
-            Told(5, 4, 5, 1),
+            BudgetStatus(5, 4, 5, 1),
             id="one at most",
         ),
         pytest.param(
             deployment("web", replicas=5),
             {"max_unavailable": "30%"},
-            Told(5, 3, 5, 2),
+            BudgetStatus(5, 3, 5, 2),
             id="three tenths of 5 at most is 2",
         ),
         pytest.param(
             deployment("web", replicas=5),
             {"max_unavailable": "100%"},
-            Told(5, 0, 5, 5),
+            BudgetStatus(5, 0, 5, 5),
             id="all of them",
         ),
         pytest.param(
             deployment("web", replicas=2),
             {"min_available": 3},
-            Told(2, 3, 2, 0),
+            BudgetStatus(2, 3, 2, 0),
             id="more than there are",
         ),
         pytest.param(
             deployment("web", replicas=2),
             {"max_unavailable": 5},
-            Told(2, 0, 2, 2),
+            BudgetStatus(2, 0, 2, 2),
             id="more may be missing than there are",
         ),
         pytest.param(
             replica_set("web", replicas=4),
             {"max_unavailable": "25%"},
-            Told(4, 3, 4, 1),
+            BudgetStatus(4, 3, 4, 1),
             id="of a ReplicaSet",
         ),
         pytest.param(
             stateful_set("web", replicas=3, parallel=True),
             {"max_unavailable": 1},
-            Told(3, 2, 3, 1),
+            BudgetStatus(3, 2, 3, 1),
             id="of a StatefulSet",
         ),
         pytest.param(
             daemon_set("web"),
             {"max_unavailable": 1},
-            Told(0, 0, 1, 0),
+            BudgetStatus(0, 0, 1, 0),
             id="of a DaemonSet, which has no number to tell: none",
         ),
         pytest.param(
             daemon_set("web"),
             {"min_available": 0},
-            Told(1, 0, 1, 1),
+            BudgetStatus(1, 0, 1, 1),
             id="of a DaemonSet, by the pods that are there",
         ),
         pytest.param(
             pod("web-1", owner=None, labels={"app": "web"}),
             {"max_unavailable": 1},
-            Told(0, 0, 1, 0),
+            BudgetStatus(0, 0, 1, 0),
             id="of a pod without an owner: none",
         ),
         pytest.param(
             deployment("other", replicas=2),
             {"min_available": 0},
-            Told(0, 0, 0, 0),
+            BudgetStatus(0, 0, 0, 0),
             id="of no pod at all",
         ),
     ],
 )
 def test_a_budget_allows_what_is_left_over(
-    workload: Object, bounds: dict[str, Any], says: Told
+    workload: Object, bounds: dict[str, Any], says: BudgetStatus
 ) -> None:
     living = Living(node("n1"), workload, budget(**bounds)).after(10)
 
-    assert told(living) == says
+    assert budget_status(living) == says
 
 
 def test_pods_that_do_not_serve_yet_are_expected_but_not_healthy() -> None:
     living = Living(node("n1"), deployment("web", replicas=3), budget(max_unavailable=1)).after(1)
 
-    assert told(living) == Told(3, 2, 0, 0)
-    assert told(living.after(1)) == Told(3, 2, 3, 1)
+    assert budget_status(living) == BudgetStatus(3, 2, 0, 0)
+    assert budget_status(living.after(1)) == BudgetStatus(3, 2, 3, 1)
 
 
 def test_what_a_deployment_wants_counts_while_its_pods_are_replaced() -> None:
@@ -145,7 +145,7 @@ def test_what_a_deployment_wants_counts_while_its_pods_are_replaced() -> None:
     living.after(1)
 
     assert len(living.pods) == 5
-    assert told(living).expected == 4
+    assert budget_status(living).expected == 4
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_an_evicted_pod(seconds: int, leaves: bool, kept: list[str]) -> None:
 
     [found] = living.store.list("PodDisruptionBudget")
     assert list(found["status"].get("disruptedPods") or ()) == kept
-    assert told(living).healthy == 2 - (bool(kept) or leaves)
+    assert budget_status(living).healthy == 2 - (bool(kept) or leaves)
 
 
 def test_a_budget_says_when_it_began_to_allow_disruptions() -> None:
@@ -193,4 +193,4 @@ def test_a_budget_that_came_over_the_wire_is_looked_at() -> None:
 
     [found] = living.store.list("PodDisruptionBudget")
     assert found["status"]["observedGeneration"] == 7
-    assert told(living) == Told(2, 1, 2, 1)
+    assert budget_status(living) == BudgetStatus(2, 1, 2, 1)

@@ -33,9 +33,9 @@ def test_a_bound_pod_serves_after_a_while(seconds: int, phase: str, ready: str |
     living = Living(node("n1").holding(bound())).after(seconds)
 
     assert living.phases == [phase]
-    told = condition(living.pods["p"], "Ready")
-    assert told.get("status") == ready
-    assert told.get("lastTransitionTime") in (None, "2026-01-31T12:00:02Z")
+    ready_condition = condition(living.pods["p"], "Ready")
+    assert ready_condition.get("status") == ready
+    assert ready_condition.get("lastTransitionTime") in (None, "2026-01-31T12:00:02Z")
 
 
 def test_the_pace_can_be_another() -> None:
@@ -123,7 +123,7 @@ def test_a_time_that_is_none_is_an_error_that_says_how_to_write_one() -> None:
     [
         pytest.param(None, "True", id="ready, if it has said nothing so far"),
         pytest.param(True, "True", id="what it has said before"),
-        pytest.param(False, "False", id="be it that it is not ready"),
+        pytest.param(False, "False", id="not ready"),
     ],
 )
 def test_a_node_says_how_it_is(ready: bool | None, says: str) -> None:
@@ -142,8 +142,8 @@ def test_a_silent_node_is_unknown_and_so_are_its_pods_until_it_speaks_again() ->
     lost = condition(living.pods["p"], "Ready")["status"]
     living.store.merge("Node", "n1", {"metadata": {"annotations": {SILENT: None}}})
     living.after(5)
-    [heard] = living.store.list("Node")
+    [node] = living.store.list("Node")
 
     assert (condition(quiet, "Ready")["status"], lost) == ("Unknown", "False")
-    assert condition(heard, "Ready")["status"] == "True"
+    assert condition(node, "Ready")["status"] == "True"
     assert condition(living.pods["p"], "Ready")["status"] == "True"

@@ -202,7 +202,7 @@ def test_whatever_happens_life_comes_to_rest(workloads: list[Any], troubles: lis
 
 
 def happen(trouble: str, living: Living) -> None:
-    """Something that befalls the first object it can befall."""
+    """A change of the first object that it applies to."""
     nodes, pods, owners = (living.store.list(it) for it in ("Node", "Pod", "Deployment"))
     match trouble:
         case "drop a node" if len(nodes) > 1:

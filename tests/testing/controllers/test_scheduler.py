@@ -1,4 +1,4 @@
-"""The scheduler of a pocket cluster: who goes where, and why some wait."""
+"""The scheduler of a test cluster: which node each pod gets, and why some wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ZONES = [node("a", zone="a"), node("b", zone="b"), node("c", zone="c")]
 
 
 def waiting(name: str, **wanted: Any) -> Object:
-    """A pod of nobody's that waits for a node."""
+    """A bare pod that waits for a node."""
     return pod(name, owner=None, phase="Pending", status={"conditions": []}, **wanted)
 
 
@@ -64,11 +64,11 @@ def test_pods_go_where_the_planner_says_they_fit(workload: Object, nodes: list[s
 def test_a_pod_that_no_node_takes_says_why(parts: list[Any], says: str) -> None:
     living = Living(*parts, waiting("p", cpu="2")).after(5)
 
-    told = condition(living.pods["p"], "PodScheduled")
+    scheduled = condition(living.pods["p"], "PodScheduled")
 
-    assert (told["status"], told["reason"]) == ("False", "Unschedulable")
-    assert told["message"] == says
-    assert told["lastTransitionTime"] == "2026-01-31T12:00:00Z"
+    assert (scheduled["status"], scheduled["reason"]) == ("False", "Unschedulable")
+    assert scheduled["message"] == says
+    assert scheduled["lastTransitionTime"] == "2026-01-31T12:00:00Z"
 
 
 def test_a_pod_that_has_waited_is_placed_when_there_is_room() -> None:

@@ -1,7 +1,7 @@
 """MovingHours: pods move only within the hours of the day that their label names.
 
 `move-hours: 22-05` is from ten in the evening until five in the morning, UTC. A label that cannot
-be read keeps its pod where it is: nobody should be moved at noon because of a typing error.
+be read keeps its pod where it is: no pod should be moved at noon because of a typing error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How the walker speaks: what a node is, what a type expects, and the fix when they differ.
+"""Messages of the typed walk: what a node is, what its type expects, and the fix.
 
-Where a key belongs that stands at the wrong level: a sentence for each key and place we know.
+A key at the wrong level gets a hint where it belongs, for every key of the document's types.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from msgspec import Struct, inspect
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from resettle.policy.args import KnownPlugins
-from resettle.policy.document import OURS, is_ours
-from resettle.policy.problems import dotted
-from resettle.policy.yaml.source import KeyPath, as_number, bare_meaning, meaning, quoted
+from resettle.policy.document import RESETTLE_V1, is_resettle_only
+from resettle.policy.problems import format_path
+from resettle.policy.yaml.source import KeyPath, as_number, is_quoted, scalar_value, unquoted_value
 
 _LONGEST_QUOTE = 60
 _MOST = 2**63
 
 
-def found(node: Node) -> str:
-    """What stands there: `a list`, `a mapping`, a number as it is, or a word in back-ticks."""
+def describe_node(node: Node) -> str:
+    """The node in words: `a list`, `a mapping`, a number as it is, or a word in back-ticks."""
     if isinstance(node, SequenceNode):
         return "a list"
     if isinstance(node, MappingNode):
@@ -32,13 +32,13 @@ def found(node: Node) -> str:
     text = " ".join(str(node.value).split())
     if len(text) > _LONGEST_QUOTE:
         text = text[:_LONGEST_QUOTE] + "…"
-    value = meaning(node)
+    value = scalar_value(node)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return text
-    return f'`"{text}"`' if quoted(node) and bare_meaning(text) != text else f"`{text}`"
+    return f'`"{text}"`' if is_quoted(node) and unquoted_value(text) != text else f"`{text}`"
 
 
-def expected(kind: inspect.Type) -> str:
+def type_name(kind: inspect.Type) -> str:
     """What a value of this type is called."""
     match kind:
         case inspect.BoolType():
@@ -52,16 +52,16 @@ def expected(kind: inspect.Type) -> str:
         case inspect.LiteralType() | inspect.EnumType() | inspect.StrType():
             return "text"
         case inspect.Metadata(type=inner):
-            return expected(inner)
+            return type_name(inner)
     return "a list" if is_list(kind) else "what belongs here"
 
 
 def contrast(node: Node, kind: inspect.Type) -> str:
     """The sentence for a node that is not of the kind expected."""
-    value = meaning(node) if isinstance(node, ScalarNode) else None
-    if isinstance(value, bool) and expected(kind) == "text":
-        return f"{found(node)} without quotes means {str(value).lower()} and is not text"
-    return f"{found(node)} is not {expected(kind)}"
+    value = scalar_value(node) if isinstance(node, ScalarNode) else None
+    if isinstance(value, bool) and type_name(kind) == "text":
+        return f"{describe_node(node)} without quotes means {str(value).lower()} and is not text"
+    return f"{describe_node(node)} is not {type_name(kind)}"
 
 
 def is_list(kind: inspect.Type) -> bool:
@@ -75,17 +75,17 @@ def fix_for(node: Node, kind: inspect.Type) -> str:
     scalar = node if isinstance(node, ScalarNode) else None
     match kind:
         case inspect.BoolType():
-            if scalar and quoted(scalar) and isinstance(bare_meaning(scalar.value), bool):
+            if scalar and is_quoted(scalar) and isinstance(unquoted_value(scalar.value), bool):
                 return "remove the quotes"
             return "write `true` or `false`"
         case inspect.IntType() | inspect.FloatType():
-            if scalar and quoted(scalar) and as_number(scalar.value) is not None:
+            if scalar and is_quoted(scalar) and as_number(scalar.value) is not None:
                 return "remove the quotes"
             return f"write {number_range(kind)}"
         case inspect.StructType() | inspect.DictType():
             return "write lines of `key: value`"
         case inspect.StrType() | inspect.LiteralType() | inspect.EnumType():
-            if scalar and not quoted(scalar):
+            if scalar and not is_quoted(scalar):
                 return f'put it in quotes: `"{scalar.value}"`'
             return "write a single word or text in quotes"
     if is_list(kind) and scalar:
@@ -95,7 +95,7 @@ def fix_for(node: Node, kind: inspect.Type) -> str:
 
 def number_range(kind: inspect.IntType | inspect.FloatType) -> str:
     """The numbers a type takes: `a whole number from 0 to 100`."""
-    name = expected(kind)
+    name = type_name(kind)
     low, high = kind.ge, kind.le if kind.le is not None else kind.lt
     if kind.gt is not None:
         return f"{name} above {kind.gt}" + (f" and up to {high}" if high is not None else "")
@@ -128,64 +128,66 @@ _ARGS = "profiles[].pluginConfig[].args"
 _FEW = 3
 
 
-class Home(NamedTuple):
-    """A place where a key may stand, and the sentence that leads there."""
+class KeyPlace(NamedTuple):
+    """A place where a key may be written, and the sentence that names it."""
 
     place: str
     sentence: str
 
 
-Hints = Callable[[], Mapping[str, list[Home]]]
-"""Gathered only once a key is at the wrong place: most policies never ask."""
+Hints = Callable[[], Mapping[str, list[KeyPlace]]]
+"""Computed only once a key is at the wrong place: most policies never need it."""
 _shape = cache(inspect.type_info)
 
 
-def way_home(key: str, path: KeyPath, hints: Hints) -> str | None:
-    """The sentence for the home of a key that is nearest to where it was found."""
-    here = dotted(tuple("[]" if isinstance(step, int) else step for step in path))
+def where_key_belongs(key: str, path: KeyPath, hints: Hints) -> str | None:
+    """The sentence that names the nearest place where the key may be written."""
+    here = format_path(tuple("[]" if isinstance(step, int) else step for step in path))
     steps = here.replace(".[]", "[]").split(".")
 
-    def in_common(home: Home) -> int:
-        return sum(1 for a, b in zip(steps, home.place.split("."), strict=False) if a == b)
+    def in_common(known: KeyPlace) -> int:
+        return sum(1 for a, b in zip(steps, known.place.split("."), strict=False) if a == b)
 
-    homes = hints().get(key)
-    return max(homes, key=in_common).sentence if homes else None
+    places = hints().get(key)
+    return max(places, key=in_common).sentence if places else None
 
 
-def document_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[Home]]:
-    """The homes of each key of a document and of all plugins' arguments."""
-    hints: dict[str, list[Home]] = {}
+def document_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[KeyPlace]]:
+    """The places of each key of a document and of all plugins' arguments."""
+    hints: dict[str, list[KeyPlace]] = {}
     for key, place in _keys(_shape(document), ""):
-        hints.setdefault(key, []).append(Home(place, f"`{key}` belongs {_under(place)}"))
+        hints.setdefault(key, []).append(KeyPlace(place, f"`{key}` belongs {_under(place)}"))
     for key, owners in _argument_owners(plugins).items():
-        whose = f" of {listed(owners)}" if len(owners) <= _FEW else ""
-        hints.setdefault(key, []).append(Home(_ARGS, f"`{key}` belongs {_under(_ARGS)}{whose}"))
+        whose = f" of {list_names(owners)}" if len(owners) <= _FEW else ""
+        hints.setdefault(key, []).append(KeyPlace(_ARGS, f"`{key}` belongs {_under(_ARGS)}{whose}"))
     for plugin in plugins.values():
         for key, place in _keys(_shape(plugin.args), _ARGS):
-            hints.setdefault(key, []).append(Home(place, f"`{key}` belongs {_under(place)}"))
+            hints.setdefault(key, []).append(KeyPlace(place, f"`{key}` belongs {_under(place)}"))
     return hints
 
 
-def args_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[Home]]:
-    """The same, told to someone who stands inside the arguments of a plugin already."""
+def args_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[KeyPlace]]:
+    """The hints for a key that was found inside the arguments of a plugin."""
     hints = document_hints(document, plugins)
     for key, owners in _argument_owners(plugins).items():
-        hints[key] = [Home(_ARGS, f"`{key}` is an argument of {listed(owners)}")]
+        hints[key] = [KeyPlace(_ARGS, f"`{key}` is an argument of {list_names(owners)}")]
     return hints
 
 
-def hints_of_ours(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[Home]]:
-    """The keys that only `resettle/v1` has, told to someone who reads an older document."""
+def resettle_only_hints(document: type[Struct], plugins: KnownPlugins) -> dict[str, list[KeyPlace]]:
+    """The hints for keys of `resettle/v1` in a document of an older apiVersion."""
     structs = [document, *(plugin.args for plugin in plugins.values())]
     return {
-        field.encode_name: [Home("", f"`{field.encode_name}` belongs to `apiVersion: {OURS}`")]
+        field.encode_name: [
+            KeyPlace("", f"`{field.encode_name}` belongs to `apiVersion: {RESETTLE_V1}`")
+        ]
         for struct in structs
         for field in _fields(_shape(struct))
-        if is_ours(field.type)
+        if is_resettle_only(field.type)
     }
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """Names in back-ticks, with an `and` before the last."""
     ticked = [f"`{name}`" for name in names]
     return " and ".join(filter(None, [", ".join(ticked[:-1]), *ticked[-1:]])) or "nothing"
@@ -207,7 +209,7 @@ def _under(place: str) -> str:
 def _keys(
     kind: inspect.Type, place: str, inside: tuple[type, ...] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Each key that may stand at a place or below it, with its place; the nearest first."""
+    """Each key that may be written at a place or below it, with its place; the nearest first."""
     deeper: list[tuple[inspect.Type, str]] = []
     for field in _fields(kind):
         yield field.encode_name, place
