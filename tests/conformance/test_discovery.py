@@ -14,7 +14,7 @@ def test_a_healthy_server_says_ok(client: Client, path: str) -> None:
     assert (reply.code, reply.body) == (200, "ok")
 
 
-def test_the_version_is_told(client: Client) -> None:
+def test_the_server_returns_its_version(client: Client) -> None:
     version = client.get("/version").body
 
     assert version["major"] == "1"

@@ -156,7 +156,7 @@ def test_a_custom_resource_takes_no_strategic_merge(place: Place) -> None:
         pytest.param("create", "pods", "eviction", id="evict pods"),
     ],
 )
-def test_who_may_do_everything_is_told_so(
+def test_an_account_with_all_permissions_is_reported_so(
     client: Client, verb: str, resource: str, under: str
 ) -> None:
     asked = {"verb": verb, "resource": resource, "subresource": under, "namespace": "default"}

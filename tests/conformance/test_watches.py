@@ -46,7 +46,7 @@ def test_a_watch_from_nowhere_begins_with_what_is_there(place: Place, version: s
         assert told(events, 1) == [("ADDED", "c")]
 
 
-def test_a_watch_from_a_version_tells_what_came_after(place: Place) -> None:
+def test_a_watch_from_a_version_sends_later_events(place: Place) -> None:
     make(place, "a")
     version = place.client.get(place.config_maps).body["metadata"]["resourceVersion"]
     make(place, "b")
@@ -93,7 +93,7 @@ def test_what_no_longer_matches_arrives_as_deleted(place: Place) -> None:
     assert int(gone.object["metadata"]["resourceVersion"]) > int(version)
 
 
-def test_fields_select_what_a_watch_tells(place: Place) -> None:
+def test_a_field_selector_limits_the_events_of_a_watch(place: Place) -> None:
     node = place.node()
     version = place.client.get(place.pods).body["metadata"]["resourceVersion"]
 
@@ -118,7 +118,7 @@ def test_one_object_can_be_watched_by_its_name(place: Place) -> None:
         assert told(events, 2) == [("ADDED", "b"), ("DELETED", "b")]
 
 
-def test_a_watch_of_all_namespaces_tells_of_each(place: Place) -> None:
+def test_a_watch_of_all_namespaces_has_events_of_each(place: Place) -> None:
     make(place, "a")
 
     with place.client.watch("/api/v1/configmaps", labelSelector=OURS) as events:

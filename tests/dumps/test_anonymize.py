@@ -161,7 +161,7 @@ def test_what_decisions_go_by_stays(kind: str, path: list[Any], text: str) -> No
     assert part == text
 
 
-def test_a_field_that_nobody_has_declared_harmless_is_taken_for_a_name() -> None:
+def test_a_field_that_is_not_listed_is_taken_for_a_name() -> None:
     item = {"metadata": {"name": "n"}, "spec": {"nickname": "acme", "friends": ["acme"]}}
 
     assert DIGESTS.anonymize("Node", item)["spec"] == {
@@ -199,7 +199,7 @@ def test_the_claim_that_was_made_for_a_pod_is_still_found() -> None:
     assert [f"{found.namespace}/{name}" in snapshot.claims for name in found.own_claims] == [True]
 
 
-def test_kinds_of_plugins_are_left_out_since_nobody_knows_their_names() -> None:
+def test_kinds_of_plugins_are_left_out_of_an_anonymized_capture() -> None:
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "acme"}}
     with ApiServer([definition("Widget", group="example.com"), widget]) as pocket:
         copy = copied(pocket, kinds=[WIDGET], digests=DIGESTS)

@@ -212,7 +212,7 @@ def test_a_request_says_who_is_meant_who_asks_and_why(
         pytest.param(E.UNSENT, False, False, id="acting had to stop"),
     ],
 )
-def test_an_ending_tells_whether_limits_reckon_with_it_and_whether_the_pod_stays(
+def test_an_outcome_says_whether_limits_count_it_and_whether_the_pod_stays(
     ending: MoveResult, counts: bool, declined: bool
 ) -> None:
     assert (ending.counts_as_leaving, ending.declined) == (counts, declined)

@@ -159,7 +159,7 @@ class Telling:
         return self.answer  # type: ignore[return-value]  # as somebody's mover may do
 
 
-def test_a_mover_is_told_who_asks_and_why() -> None:
+def test_a_mover_gets_the_plugin_the_profile_and_the_reason() -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
             mover = Telling()
@@ -206,7 +206,7 @@ def test_each_profile_has_its_own_mover() -> None:
         pytest.param(True, "the mover answered True, which is no outcome", id="it answers yes"),
     ],
 )
-def test_a_mover_that_is_broken_costs_nobody_else(answer: object, says: str) -> None:
+def test_a_broken_mover_does_not_affect_other_moves(answer: object, says: str) -> None:
     async def told() -> None:
         async with rigged(WORLD) as rig:
             mover = Telling(answer)

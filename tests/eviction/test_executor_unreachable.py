@@ -15,7 +15,7 @@ NAMES = [f"web-{i}" for i in range(2 * AT_ONCE)]
 WORLD = cluster(node("n1").holding(*(pod(name) for name in NAMES)))
 
 
-def test_nobody_is_asked_to_leave_once_nobody_answers() -> None:
+def test_no_request_is_sent_after_the_api_server_is_unreachable() -> None:
     async def told() -> None:
         (port,) = free_ports(1)
         nowhere = Access(server=f"http://127.0.0.1:{port}")

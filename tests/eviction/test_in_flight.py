@@ -203,7 +203,7 @@ def test_a_pod_that_failed_to_move_may_be_asked_again() -> None:
     assert desk.says == "assumed"
 
 
-def test_patience_begins_anew_with_a_new_request() -> None:
+def test_the_timeout_starts_again_with_a_new_request() -> None:
     desk = Desk(seen("vm", annotations=WILLING))
     desk.asked(E.BACKGROUND)
     desk.waits(AFTER_PATIENCE)
@@ -280,7 +280,7 @@ def test_what_an_earlier_process_began_is_found_in_the_pods(more: Any, says: str
         pytest.param(E.EVICTED, [goes], "done", id="which still comes to its end"),
     ],
 )
-def test_with_the_gate_closed_nobody_moves_in_background(
+def test_with_the_feature_gate_off_no_pod_moves_in_background(
     ending: MoveResult | None, steps: list[Step], says: str
 ) -> None:
     desk = Desk(seen("vm", annotations=WILLING), background=False)
@@ -324,7 +324,7 @@ def test_a_mover_may_move_pods_in_background_that_bear_no_annotation(
         pytest.param(E.BACKGROUND, fails, "not moved in background", id="others could not"),
     ],
 )
-def test_the_diary_tells_how_it_ended(ending: MoveResult, step: Step, line: str) -> None:
+def test_the_log_says_how_a_move_ended(ending: MoveResult, step: Step, line: str) -> None:
     desk = Desk(seen("vm", annotations=WILLING))
     desk.asked(ending)
 

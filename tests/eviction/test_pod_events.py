@@ -45,7 +45,7 @@ async def kept(pocket: ApiServer) -> list[dict[str, Any]]:
     return items
 
 
-def test_an_eviction_is_told_on_its_pod() -> None:
+def test_an_eviction_writes_an_event_on_its_pod() -> None:
     async def told() -> None:
         async with ApiServer([namespace("default")]) as pocket:
             async with recording(pocket, []) as recorder:
@@ -113,7 +113,7 @@ def test_who_why_and_which_profile_stand_where_kubectl_looks() -> None:
         pytest.param(E.SHOWN, True, [], id="a dry run"),
     ],
 )
-def test_failures_are_told_only_when_the_policy_asks_for_it(
+def test_failures_get_events_only_if_the_policy_asks_for_it(
     ending: MoveResult, failures: bool, expected: list[str]
 ) -> None:
     async def told() -> None:

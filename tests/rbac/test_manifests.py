@@ -69,7 +69,7 @@ def test_nothing_to_grant_is_an_account_alone() -> None:
         ),
     ],
 )
-def test_names_that_no_object_can_have_are_told(names: dict[str, str], says: str) -> None:
+def test_invalid_names_are_reported(names: dict[str, str], says: str) -> None:
     with pytest.raises(InputError) as caught:
         ManifestNames(**names).validate()
 
@@ -122,7 +122,7 @@ class Told(Args, frozen=True, kw_only=True):
     what: str
 
 
-def test_a_mover_that_has_to_be_told_more_asks_for_a_policy() -> None:
+def test_a_mover_that_needs_arguments_asks_for_a_policy() -> None:
     mover = Plugin(
         name="M",
         args=Told,

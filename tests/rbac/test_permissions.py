@@ -166,7 +166,7 @@ def ensured(*bans: DeniedPermission) -> None:
         ),
     ],
 )
-def test_what_is_missing_is_told_before_anything_starts(
+def test_missing_permissions_are_reported_before_anything_starts(
     bans: list[DeniedPermission], says: str
 ) -> None:
     with pytest.raises(Forbidden) as caught:

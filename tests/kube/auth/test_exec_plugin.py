@@ -164,7 +164,7 @@ def test_it_gets_its_words_its_variables_and_no_terminal(
     }
 
 
-def test_it_is_told_of_the_cluster_if_it_wants_to_know(
+def test_the_command_gets_cluster_info_if_it_wants_it(
     script: Script, authority: Authority, tmp_path: Path
 ) -> None:
     cluster = {
@@ -320,7 +320,7 @@ def acts(last: str) -> Callable[[Script], None]:
         ),
     ],
 )
-def test_a_command_that_does_not_sign_us_in_is_told_in_one_line(
+def test_a_command_that_fails_is_reported_in_one_line(
     prepare: Callable[[Script], None], kind: type[ResettleError], says: str, script: Script
 ) -> None:
     prepare(script)
@@ -348,7 +348,7 @@ def test_a_command_that_does_not_sign_us_in_is_told_in_one_line(
         pytest.param(credential(token="t", expirationTimestamp="soon"), id="a time that is none"),
     ],
 )
-def test_nonsense_is_told_as_such(text: str, script: Script) -> None:
+def test_output_that_is_no_credential_is_an_error(text: str, script: Script) -> None:
     script.prints(text)
 
     with pytest.raises(Unauthorized, match=r"printed no ExecCredential: .+; run it by hand"):
@@ -362,7 +362,7 @@ def test_a_token_with_a_line_end_in_it_goes_nowhere(script: Script) -> None:
         plugin(script).renew()
 
 
-def test_a_certificate_that_is_none_is_told_as_such(script: Script) -> None:
+def test_an_invalid_certificate_is_an_error(script: Script) -> None:
     script.prints(credential(clientCertificateData="x", clientKeyData="y"))
 
     with pytest.raises(Unauthorized, match="answered with a certificate that is none: "):

@@ -52,7 +52,7 @@ TWO = document(
         pytest.param("nobody", "http://far.example/k8s/clusters/c1", "", id="one without a user"),
     ],
 )
-def test_the_context_says_where_to_ask_and_as_whom(
+def test_the_context_names_the_server_and_the_user(
     context: str | None, server: str, token: str, tmp_path: Path
 ) -> None:
     access = read_kubeconfig(written(tmp_path, TWO), context)

@@ -139,7 +139,7 @@ def test_plain_http_is_asked_for_by_its_whole_address(lists: Listing) -> None:
 
 @both_ways
 @pytest.mark.parametrize("server", ["http://api.example", "https://127.0.0.2:1"])
-def test_a_proxy_is_told_who_asks_if_its_address_says_so(
+def test_a_proxy_gets_the_credentials_in_its_address(
     lists: Listing,
     server: str,
     authority: Authority,

@@ -94,7 +94,7 @@ def test_no_part_of_a_certificate_is_mistaken_for_the_whole(client_pair: Pair) -
 
 
 @both_ways
-def test_a_server_whose_certificate_has_ended_is_told_with_the_time(
+def test_an_expired_server_certificate_is_reported_with_the_time(
     lists: Listing, authority: Authority, client_pair: Pair, tmp_path: Path
 ) -> None:
     old = authority.issued("old-server", "127.0.0.1", ends=LONG_AGO)
@@ -142,7 +142,7 @@ def test_a_server_of_another_authority_is_not_trusted(
         pytest.param(FAR_OFF, "; renew them", id="one that is still good"),
     ],
 )
-def test_a_client_certificate_that_has_ended_is_told_where_a_server_turns_us_down(
+def test_an_expired_client_certificate_is_reported_when_a_server_rejects_it(
     lists: Listing,
     ends: datetime,
     says: str,
@@ -204,7 +204,7 @@ def test_a_server_that_hangs_up_on_our_certificate_has_done_nothing(
 
 
 @both_ways
-def test_a_server_that_hangs_up_without_a_word_is_told_as_an_old_certificate_too(
+def test_a_closed_connection_is_also_reported_as_an_expired_certificate(
     lists: Listing, authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
     ours = authority.issued("ours", ends=LONG_AGO)

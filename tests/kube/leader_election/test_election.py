@@ -151,7 +151,7 @@ def test_a_renewal_that_comes_back_after_the_deadline_is_none() -> None:
     story(told())
 
 
-def test_a_stopped_holder_gives_up_when_it_resumes_and_asks_nobody() -> None:
+def test_a_paused_holder_gives_up_when_it_resumes_without_a_request() -> None:
     async def told() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.acquire()
@@ -328,7 +328,7 @@ def test_a_lease_of_another_is_not_released() -> None:
     story(told())
 
 
-def test_who_never_held_it_asks_nobody_to_release_it() -> None:
+def test_a_process_that_never_held_the_lease_sends_no_release() -> None:
     async def told() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.release()
@@ -346,7 +346,7 @@ def test_who_never_held_it_asks_nobody_to_release_it() -> None:
         pytest.param(Fault(verbs=("get",), status=403, times=9), False, id="forbidden"),
     ],
 )
-def test_a_release_that_fails_is_told_and_holds_up_nobody(fault: Fault, released: bool) -> None:
+def test_a_release_that_fails_is_logged_and_delays_nothing(fault: Fault, released: bool) -> None:
     async def told() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.acquire()

@@ -133,7 +133,7 @@ def test_a_holder_gives_up_at_once_when_another_has_the_lease() -> None:
     story(told())
 
 
-def test_a_holder_whose_lease_was_deleted_makes_it_anew() -> None:
+def test_a_holder_whose_lease_was_deleted_creates_it_again() -> None:
     async def told() -> None:
         async with arena() as it, it.contender("a") as a:
             await a.lease.acquire()

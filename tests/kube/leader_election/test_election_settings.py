@@ -74,7 +74,7 @@ def test_settings_that_cannot_work_say_what_to_change(given: dict[str, Any], pro
     assert str(met.value) == f"leader election cannot work so: {problem}"
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(InputError) as met:
         LeaseSettings(duration_seconds=-1, renew_deadline_seconds=0, name="").validate()
 

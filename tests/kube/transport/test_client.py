@@ -216,7 +216,7 @@ def test_a_token_that_is_turned_down_is_read_again(
     story(told())
 
 
-def test_a_watch_signs_in_anew_too(tmp_path: Path) -> None:
+def test_a_watch_renews_credentials_too(tmp_path: Path) -> None:
     async def told() -> None:
         file = tmp_path / "token"
         file.write_text("old")

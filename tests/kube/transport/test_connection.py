@@ -76,7 +76,7 @@ def test_what_may_no_longer_go_out_when_its_turn_comes_stays() -> None:
     story(told())
 
 
-def test_what_nobody_waits_for_any_more_is_not_sent() -> None:
+def test_a_request_whose_caller_was_cancelled_is_not_sent() -> None:
     async def told() -> None:
         batch = ObservedBatch()
         async with asking(batch) as (pocket, client):

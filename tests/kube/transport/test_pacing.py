@@ -149,7 +149,7 @@ def test_what_was_certainly_not_acted_upon_is_tried_again(
     assert pause_before_retry(method, result, 1, 60) == pause
 
 
-def test_pauses_grow_while_nobody_is_there() -> None:
+def test_pauses_grow_while_connections_are_refused() -> None:
     assert [pause_before_retry("GET", NOBODY, n, 60) for n in (1, 2, 3)] == [0.5, 1, 2]
 
 

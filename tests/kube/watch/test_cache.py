@@ -299,7 +299,7 @@ def test_listeners_hear_the_first_list_and_every_change() -> None:
 
 
 @pytest.mark.parametrize("kinds", [(), (CONDITIONS,)], ids=["nobody", "somebody"])
-def test_conditions_are_kept_if_somebody_reads_them(kinds: tuple[str, ...]) -> None:
+def test_conditions_are_kept_if_a_plugin_reads_them(kinds: tuple[str, ...]) -> None:
     async def story() -> None:
         async with ApiServer(WORLD) as pocket, watched(pocket, kinds) as cache:
             pocket.store.put(pod("c"))
@@ -312,7 +312,7 @@ def test_conditions_are_kept_if_somebody_reads_them(kinds: tuple[str, ...]) -> N
     run(story())
 
 
-def test_what_is_known_is_older_than_it_may_be_until_every_kind_is_heard_again() -> None:
+def test_the_cache_is_too_old_until_every_kind_has_an_event_again() -> None:
     async def story() -> None:
         clock = ManualClock()
         async with ApiServer(WORLD) as pocket, watched(pocket, clock=clock) as cache:

@@ -84,7 +84,7 @@ def test_a_watch_goes_on_from_the_last_version_and_nothing_is_listed_again(fault
     assert heard == expected
 
 
-def test_pauses_grow_up_to_half_a_minute_and_begin_anew_once_something_is_heard() -> None:
+def test_pauses_grow_to_half_a_minute_and_are_reset_by_an_event() -> None:
     clock = Noting()
 
     async def story() -> None:
@@ -124,7 +124,7 @@ def test_a_server_that_names_a_time_is_given_that_time() -> None:
 # -- listing anew ----------------------------------------------------------------------------------
 
 
-def test_a_list_after_a_forgotten_past_tells_exactly_the_differences() -> None:
+def test_a_list_after_an_expired_version_reports_exactly_the_differences() -> None:
     heard: list[Told] = []
 
     async def story() -> None:
@@ -229,7 +229,7 @@ def test_an_event_that_cannot_be_decoded_leads_to_a_list(line: str, reason: str)
     assert reason in again
 
 
-def test_nonsense_is_told_once() -> None:
+def test_malformed_events_are_logged_once() -> None:
     lines: list[str] = []
 
     async def story() -> None:
@@ -276,7 +276,7 @@ def test_a_list_that_expires_half_way_begins_again() -> None:
 # -- what does not pass ----------------------------------------------------------------------------
 
 
-def test_forbidden_later_on_is_told_once_and_shows_in_the_age_until_it_is_allowed_again() -> None:
+def test_a_watch_forbidden_later_is_logged_once_and_the_age_grows() -> None:
     lines: list[str] = []
 
     async def story() -> None:

@@ -57,7 +57,7 @@ def listed(pocket: ApiServer, *reads: str, kinds: Iterable[Kind] = ()) -> Any:
 
 
 @pytest.mark.parametrize("reads", [(), (CONDITIONS,)], ids=["nobody", "somebody"])
-def test_conditions_of_pods_are_there_if_somebody_reads_them(reads: tuple[str, ...]) -> None:
+def test_conditions_of_pods_are_there_if_a_plugin_reads_them(reads: tuple[str, ...]) -> None:
     with ApiServer([pod("a")]) as pocket:
         (found,) = listed(pocket, *reads).pods
 

@@ -105,7 +105,7 @@ def ended(faults: list[Fault]) -> Ended:
         ),
     ],
 )
-def test_an_answer_that_is_no_list_is_told_as_what_to_do(
+def test_an_answer_that_is_not_a_list_is_an_error_with_advice(
     faults: list[Fault], kind: type[ResettleError], says: str
 ) -> None:
     error, server = ended(faults)
@@ -144,7 +144,7 @@ def test_an_object_without_sense_is_named() -> None:
 
 
 @pytest.mark.parametrize("named", [{}, {"name": ""}], ids=["no name", "an empty one"])
-def test_an_object_without_a_name_is_told_by_its_place(named: dict[str, str]) -> None:
+def test_an_object_without_a_name_is_named_by_its_place(named: dict[str, str]) -> None:
     items = [pod("web-1"), {"metadata": {"namespace": "shop", **named}, "spec": {}}]
 
     error, _ = ended(struck("Pod", body=json.dumps({"items": items}).encode()))
@@ -173,7 +173,7 @@ def test_a_server_that_hangs_up_in_the_middle_cannot_be_reached(faults: list[Fau
     assert str(error).endswith("; check the kubeconfig and network")
 
 
-def test_a_port_where_nobody_listens_cannot_be_reached() -> None:
+def test_a_closed_port_cannot_be_reached() -> None:
     with socket.create_server(("127.0.0.1", 0)) as once:
         server = f"http://127.0.0.1:{once.getsockname()[1]}"
 
@@ -202,7 +202,7 @@ def test_a_port_where_nobody_listens_cannot_be_reached() -> None:
         ),
     ],
 )
-def test_a_certificate_that_is_not_trusted_is_told_as_such(
+def test_an_untrusted_certificate_is_named_in_the_error(
     trusting: dict[str, str],
     reason: str,
     authority: Authority,
