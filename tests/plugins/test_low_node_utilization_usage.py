@@ -552,7 +552,9 @@ def test_distances_from_the_mean_go_by_what_is_measured(version: str) -> None:
             id="no label",
         ),
         pytest.param(
-            {"source": "KubernetesMetrics", "maxAge": "0s"}, "`0s` is not a possible age", id="no age at all"
+            {"source": "KubernetesMetrics", "maxAge": "0s"},
+            "`0s` is not a possible age",
+            id="no age at all",
         ),
     ],
 )

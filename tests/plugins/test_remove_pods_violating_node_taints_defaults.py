@@ -236,7 +236,9 @@ def test_a_cycle_that_ends_at_its_limit_remembers_all_the_same() -> None:
     ("nodes", "said"),
     [
         pytest.param(
-            [tainted()], ("no-candidate", "no taint of any node is checked by this policy"), id="no taint"
+            [tainted()],
+            ("no-candidate", "no taint of any node is checked by this policy"),
+            id="no taint",
         ),
         pytest.param(
             [tainted("a=1:NoExecute")],
@@ -283,8 +285,8 @@ def test_who_asks_about_a_node_hears_which_of_its_taints_do_not_count_and_why() 
         (
             "n1",
             "taint-ignored",
-            f"its taint {CORDON}:NoSchedule is ignored: it tells of the life cycle of the "
-            "node; name it in `includedTaints` to have it count",
+            f"its taint {CORDON}:NoSchedule is ignored: it is a node lifecycle taint; "
+            "name it in `includedTaints` to have it checked",
         ),
     ]
 

@@ -259,8 +259,8 @@ LOST = [
             MISSPELT,
             "Nothing would move of 1 pod on 2 nodes: no plugin found a pod to move.",
             [
-                "profile main: RemovePodsViolatingNodeAffinity: `required` is no type of node "
-                "affinity and looks for nothing"
+                "profile main: RemovePodsViolatingNodeAffinity: `required` is not a type of node "
+                "affinity, so it matches no pod"
             ],
             id="a type of node affinity that does not exist",
         ),

@@ -395,9 +395,13 @@ def test_by_queries_one_pod_goes_and_then_the_node_rests() -> None:
     [
         pytest.param({"highThresholds": {}}, "`highThresholds` is missing", id="no high threshold"),
         pytest.param(
-            {"lowThresholds": {"cpu": 10, "memory": 10}}, "only one of its two thresholds", id="one line"
+            {"lowThresholds": {"cpu": 10, "memory": 10}},
+            "only one of its two thresholds",
+            id="one line",
         ),
-        pytest.param({"lowThresholds": {"cpu": 70}}, "70 is above the high threshold", id="crossed"),
+        pytest.param(
+            {"lowThresholds": {"cpu": 70}}, "70 is above the high threshold", id="crossed"
+        ),
         pytest.param({"nodePools": [{"name": ""}]}, "a pool has no name", id="no name"),
         pytest.param(
             {"nodePools": [{"name": "a"}, {"name": "a"}]}, "two pools are named `a`", id="namesakes"
