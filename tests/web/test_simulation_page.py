@@ -192,7 +192,7 @@ def test_pointing_tells_figures_and_typing_filters(
         with capsys.disabled():
             print("\nno Chromium here: the script of the report is only checked for its hooks")
         asked = set(re.findall(r'data-(?:figures|readout|rows|count)="([^"]+)"', html))
-        assert asked == {"loads-0", "told-0", "moves", "count"}
+        assert asked == {"loads-0", "readout-0", "moves", "count"}
         assert all(f'id="{name}"' in html for name in asked)
         return
     assert "<title>used</title>" in seen

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from resettle.testing import DeniedPermission, ApiServer
+from resettle.testing import ApiServer, DeniedPermission
 from tests import ROOT
 from tests.cli.harness import LIFETIME, Done, resettle
 

@@ -77,7 +77,7 @@ def test_a_declined_eviction_is_shown_and_made_up_for(told: Done) -> None:
     assert "is deleted by hand" in told.out
     assert re.search(rf"{re.escape(name)} +a-2 → ", afterwards)
     assert "evictions refused     1 by a disruption budget" in told.out
-    assert "waiting for a node  0" in told.out
+    assert "waiting for a node    0" in told.out
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])

@@ -51,7 +51,7 @@ def test_a_wide_terminal_shows_names_and_words_side_by_side(tmp_path: Path) -> N
     done = resettle(*words, cwd=tmp_path, env={"COLUMNS": "160"})
 
     assert done.out.splitlines()[1] == (
-        "  proposed  RemovePodsViolatingTopologySpreadConstraint  "
+        "  proposed      RemovePodsViolatingTopologySpreadConstraint  "
         "topology.kubernetes.io/zone north has 5 matching pods, the emptiest 0 (maxSkew 1)"
     )
 
@@ -179,10 +179,10 @@ def test_a_plugin_that_fails_is_named_and_the_answer_still_given(tmp_path: Path)
 
     assert done.out == (
         "default/web-1 would move off n1\n"
-        "  proposed  PodLifeTime         is 1d old, longer than 1h\n"
-        "  not proposed  LowNodeUtilization  the plugin failed: the snapshot holds no usage\n"
-        "                                from KubernetesMetrics; nothing is moved without\n"
-        "                                it\n"
+        "  proposed      PodLifeTime         is 1d old, longer than 1h\n"
+        "  not proposed  LowNodeUtilization  the plugin failed: the snapshot holds no\n"
+        "                                    usage from KubernetesMetrics; nothing is\n"
+        "                                    moved without it\n"
     )
     assert (done.code, done.err) == (
         1,

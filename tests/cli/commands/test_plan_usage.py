@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from resettle.testing import (
-    DeniedPermission,
     ApiServer,
+    DeniedPermission,
     cluster,
     node,
     node_metrics,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resettle.testing import DeniedPermission, ApiServer
+from resettle.testing import ApiServer, DeniedPermission
 from tests import ROOT
 from tests.cli.commands.test_check_access import check
 from tests.cli.harness import HEAD, LIFETIME, resettle

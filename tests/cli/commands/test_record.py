@@ -21,7 +21,7 @@ from resettle.cli.main import run
 from resettle.framework import MoveResult
 from resettle.model.changes import Change, Changes
 from resettle.model.snapshot import Snapshot
-from resettle.record.segments import GzipWriter, GzipLines, segments_in
+from resettle.record.segments import GzipLines, GzipWriter, segments_in
 from resettle.record.writer import RecordWriter
 from resettle.testing import ApiServer, cluster, node, pod
 from tests.cli.harness import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resettle.testing import Fault, ApiServer, pod
+from resettle.testing import ApiServer, Fault, pod
 from tests.cli.harness import (
     LIFETIME,
     RESETTLE,

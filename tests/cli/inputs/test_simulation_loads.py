@@ -90,8 +90,8 @@ def test_nodes_are_tainted_by_thresholds_so_there_must_be_some(tmp_path: Path) -
     assert resettle("simulate", *words, cwd=tmp_path) == (
         1,
         "",
-        "error: policy.yaml does not enable LowNodeUtilization, whose thresholds decide which nodes "
-        "are tainted; enable it under `balance`, or simulate without soft taints\n",
+        "error: policy.yaml does not enable LowNodeUtilization, whose thresholds decide which "
+        "nodes are tainted; enable it under `balance`, or simulate without soft taints\n",
     )
 
 
