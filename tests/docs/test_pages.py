@@ -15,7 +15,7 @@ import yaml
 
 from resettle.cli.main import build_parser
 from resettle.cli.text.plan import plan_document
-from resettle.framework.codes import NOTED, REFUSED, RULED_OUT, STOPPED, NOT_PROPOSED, Meaning
+from resettle.framework.codes import NOT_PROPOSED, NOTED, REFUSED, RULED_OUT, STOPPED, Meaning
 from resettle.model.kinds import KINDS
 from resettle.testing import cluster, node, plan, pod
 from tools.plugin_pages.page import IN_TREE

@@ -8,7 +8,7 @@ import pytest
 
 from resettle.model import Semantics
 from resettle.plugins.remove_pods_violating_node_taints import KEYS, PREFIXES
-from resettle.policy.versions.upstream_differences import UPSTREAM_BEHAVIOURS, SAFE_DEFAULTS
+from resettle.policy.versions.upstream_differences import SAFE_DEFAULTS, UPSTREAM_BEHAVIOURS
 
 from .reference import DOCS
 

@@ -198,7 +198,7 @@ def test_cycles_are_listed(past: Path) -> None:
             "a",
             [
                 ["1", "refused-by-budget", "is 5h old, longer than 1h; no"],
-                ["2", "evicted", "is 5h5m old, longer than 1h"],
+                ["2", "evicted", "is 5h 5m old, longer than 1h"],
             ],
             id="declined, then gone",
         ),
@@ -208,7 +208,7 @@ def test_cycles_are_listed(past: Path) -> None:
                 [
                     "1–2",
                     "refused (limit-total)",
-                    "is 3h5m old, longer than 1h; the limit",
+                    "is 3h 5m old, longer than 1h; the limit",
                 ],
                 ["3", "evicted", "is 3h10m old, longer than 1h"],
             ],
@@ -277,7 +277,8 @@ ROUND  POD        NODE  PLUGIN       OUTCOME                 WHY
         pytest.param(
             "a",
             (),
-            "cycle 2 of 2026-01-31T12:05:00Z: eviction of default/a requested by PodLifeTime: evicted",
+            "cycle 2 of 2026-01-31T12:05:00Z: "
+            "eviction of default/a requested by PodLifeTime: evicted",
             "default/a would move off n1",
             id="the last cycle that moved it",
         ),
@@ -291,14 +292,14 @@ ROUND  POD        NODE  PLUGIN       OUTCOME                 WHY
         pytest.param(
             "b",
             (),
-            "this is the plan of round 2; it was drawn 3 times",
+            "this is the plan of round 2; the cycle planned 3 times",
             "default/b would move off n1",
             id="the round that moved it",
         ),
         pytest.param(
             "a",
             ("--cycle", "1"),
-            "this is the plan of round 3; it was drawn 3 times",
+            "this is the plan of round 3; the cycle planned 3 times",
             "was asked to leave and stays: no",
             id="the last round if it was declined",
         ),

@@ -55,5 +55,6 @@ def test_a_run_takes_no_policy_from_stdin(tmp_path: Path) -> None:
 
     assert (done.code, done.err) == (
         1,
-        "error: --policy: the policy is read before every cycle, so stdin cannot be used; name a file\n",
+        "error: --policy: the policy is read before every cycle, so stdin cannot be used; "
+        "name a file\n",
     )
