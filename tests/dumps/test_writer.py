@@ -22,7 +22,7 @@ from resettle.framework import Kind, build_descheduler, default_registry
 from resettle.kube.auth.access import Access
 from resettle.model.kinds import KINDS, kinds_to_list
 from resettle.policy.load import load_policy
-from resettle.testing import NOW, Fault, ApiServer, definition, node, pod
+from resettle.testing import NOW, ApiServer, Fault, definition, node, pod
 from resettle.testing.builders import Object
 from tests.builders import Case, cases
 from tests.dumps.harness import copied

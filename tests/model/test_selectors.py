@@ -15,9 +15,9 @@ from resettle.model.selectors import (
     Requirement,
     Selector,
     as_int64,
-    parse_selector,
     is_label_key,
     is_label_value,
+    parse_selector,
 )
 
 BLUE = {"pool": "blue", "size": "10"}

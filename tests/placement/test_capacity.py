@@ -10,7 +10,7 @@ from resettle.model.objects import Node
 from resettle.placement.capacity import FreeResource
 
 NODES = 6
-NODES_INDEXED = NodeIndex([Node(f"n{i}", {}) for i in range(NODES)])
+NODE_INDEX = NodeIndex([Node(f"n{i}", {}) for i in range(NODES)])
 
 amounts = st.integers(-5, 5)
 questions = st.tuples(st.just("ask"), amounts, st.just(0))
@@ -24,7 +24,7 @@ changes = st.tuples(st.just("change"), st.integers(0, NODES - 1), amounts)
 def test_who_has_enough_is_always_who_has_that_much_left(
     left: list[int], steps: list[tuple[str, int, int]]
 ) -> None:
-    free_resource = FreeResource(NODES_INDEXED, list(left))
+    free_resource = FreeResource(NODE_INDEX, list(left))
 
     for what, first, by in steps:
         if what == "change":
@@ -33,6 +33,6 @@ def test_who_has_enough_is_always_who_has_that_much_left(
         else:
             expected = {f"n{i}" for i, amount in enumerate(left) if amount >= first}
             assert {
-                node.name for node in NODES_INDEXED.members(free_resource.at_least(first))
+                node.name for node in NODE_INDEX.members(free_resource.at_least(first))
             } == expected
     assert free_resource.free == left

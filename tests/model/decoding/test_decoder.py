@@ -229,7 +229,7 @@ def test_conditions_that_no_plugin_reads_are_left_out_except_readiness(healthy: 
 
     assert found.state.ready == read.state.ready == (healthy == "True")
     assert [it.type for it in read.conditions] == ["Initialized", "Ready"]
-    with pytest.raises(LookupError, match="a plugin that asks for them has `conditions` among"):
+    with pytest.raises(LookupError, match="a plugin that uses them must declare `conditions`"):
         list(found.conditions)
 
 
