@@ -291,6 +291,6 @@ def test_pods_of_excluded_namespaces_stay() -> None:
         ),
     ],
 )
-def test_mistaken_arguments_are_told(args: dict[str, Any], problem: str) -> None:
+def test_mistaken_arguments_are_reported(args: dict[str, Any], problem: str) -> None:
     with pytest.raises(PolicyError, match=problem):
         plan(PLUGIN, cluster(box("a"), box("b")), **args)

@@ -63,7 +63,7 @@ def zones(sizes: list[int], **rule: Any) -> World:
         ([2, 1, 0], 1, 1),
     ],
 )
-def test_domains_are_evened_out_with_as_few_moves_as_the_peer_makes(
+def test_domains_are_evened_out_with_as_few_moves_as_upstream_makes(
     sizes: list[int], max_skew: int, moves: int
 ) -> None:
     world = zones(sizes, max_skew=max_skew)

@@ -53,7 +53,7 @@ def tolerating(*keys: str) -> list[dict[str, str]]:
         ),
     ],
 )
-def test_a_pod_goes_only_if_it_suffers_the_taints_of_some_node_with_room(
+def test_a_pod_goes_only_if_it_has_the_taints_of_some_node_with_room(
     taints: list[str], tolerations: list[dict[str, str]], evicted: int
 ) -> None:
     world = over_and_under(under=node("under", taints=taints), tolerations=tolerations)
@@ -69,7 +69,7 @@ def test_one_untainted_node_with_room_is_enough() -> None:
     assert len(plan(PLUGIN, world, **CPU).evicts) == 1
 
 
-def test_a_watched_pod_is_told_that_no_node_with_room_tolerates_it() -> None:
+def test_a_watched_pod_is_reported_that_no_node_with_room_tolerates_it() -> None:
     world = over_and_under(under=node("under", taints=["a:NoSchedule"]))
     planned = plan(PLUGIN, world, watching=["default/p-0"], **CPU)
 
@@ -239,7 +239,7 @@ PROMETHEUS: dict[str, Any] = {"source": "Prometheus", "prometheus": {"query": "u
         ),
     ],
 )
-def test_mistaken_arguments_are_told(args: dict[str, Any], problems: list[str]) -> None:
+def test_mistaken_arguments_are_reported(args: dict[str, Any], problems: list[str]) -> None:
     with pytest.raises(PolicyError) as caught:
         plan(PLUGIN, over_and_under(), **{**CPU, **args})
 

@@ -231,7 +231,7 @@ SOUND = {"n1": 0.9, "n2": 0.1, "n3": 0.2, "n4": 0.2}
         ),
     ],
 )
-def test_one_bad_figure_stops_the_peer_and_costs_us_one_node(
+def test_one_bad_figure_stops_upstream_and_costs_us_one_node(
     numbers: dict[str, float], says: str
 ) -> None:
     peer, ours = (asked(version, four(numbers), **PRESSURE) for version in (PEER, OURS))
@@ -243,21 +243,21 @@ def test_one_bad_figure_stops_the_peer_and_costs_us_one_node(
     assert [move.pod.node for move in ours.plan.moves] == ["n1"]
 
 
-def test_the_peer_does_not_even_take_a_bad_figure_of_a_stranger() -> None:
+def test_upstream_does_not_even_take_a_bad_figure_of_a_stranger() -> None:
     world = four({**SOUND, "stranger": 3.2})
 
     assert "stranger has a sample of 3.2" in asked(PEER, world, **PRESSURE).errors[0]
     assert len(asked(OURS, world, **PRESSURE).evicts) == 1
 
 
-def test_a_figure_that_names_no_node_is_told_of() -> None:
+def test_a_figure_that_names_no_node_is_reported() -> None:
     world = four({"": 0.3, **SOUND})
 
     assert "does not name its node" in asked(PEER, world, **PRESSURE).errors[0]
     assert len(asked(OURS, world, **PRESSURE).evicts) == 1
 
 
-def test_of_two_figures_for_a_node_the_peer_takes_the_later_and_we_take_none() -> None:
+def test_of_two_figures_for_a_node_upstream_takes_the_later_and_we_take_none() -> None:
     world = four(SOUND)
     (answer,) = (it for it in world.objects if it["kind"] == "QueryAnswer")
     answer["samples"].append({**answer["samples"][0], "number": "0.95"})
@@ -313,7 +313,7 @@ def test_where_half_of_the_nodes_have_no_figure_nothing_moves() -> None:
     ]
 
 
-def test_wrong_labels_are_told_by_what_the_answer_speaks_of() -> None:
+def test_wrong_labels_are_reported_by_what_the_answer_speaks_of() -> None:
     numbers = {f"10.0.0.{i}:9100": 0.9 for i in range(1, 5)}
     planned = asked(OURS, four(numbers), **PRESSURE)
 
@@ -341,7 +341,7 @@ def test_without_an_answer_nothing_moves(version: str) -> None:
         pytest.param({"evictionLimits": {"node": 0}}, 0, id="none"),
     ],
 )
-def test_a_hot_node_gives_away_one_pod_or_as_many_as_it_is_told(
+def test_a_hot_node_gives_away_one_pod_or_as_many_as_it_is_reported(
     version: str, more: dict[str, Any], moves: int
 ) -> None:
     world = cluster(
@@ -558,7 +558,7 @@ def test_distances_from_the_mean_go_by_what_is_measured(version: str) -> None:
         ),
     ],
 )
-def test_mistakes_are_told(metrics: dict[str, Any], problem: str) -> None:
+def test_mistakes_are_reported(metrics: dict[str, Any], problem: str) -> None:
     with pytest.raises(PolicyError, match=re.escape(problem)):
         asked(OURS, four(SOUND), **{**CPU, "metricsUtilization": metrics})
 

@@ -89,7 +89,7 @@ def test_a_taint_of_the_life_cycle_does_not_count(key: str) -> None:
         ("dedicated", False),
     ],
 )
-def test_some_are_told_by_how_their_key_begins(key: str, belongs: bool) -> None:
+def test_some_are_reported_by_how_their_key_begins(key: str, belongs: bool) -> None:
     assert is_lifecycle_taint(key) is belongs
 
 

@@ -157,7 +157,7 @@ SIZES = [
         pytest.param({"resource": "memory"}, ["medium", "small", "large", "none"], id="by memory"),
     ],
 )
-def test_utilization_sort_goes_by_what_a_pod_requests(args: Object, evicted: list[str]) -> None:
+def test_utilization_sort_uses_what_a_pod_requests(args: Object, evicted: list[str]) -> None:
     assert order(SIZES, sort=["UtilizationSort"], configs={"UtilizationSort": args}) == evicted
 
 

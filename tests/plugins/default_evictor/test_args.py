@@ -118,7 +118,7 @@ def test_arguments_that_make_sense_are_taken(evictor: Object) -> None:
         ),
     ],
 )
-def test_arguments_that_cannot_be_meant_are_told_with_their_place(
+def test_arguments_that_cannot_be_meant_are_reported_with_their_place(
     evictor: Object, places: list[str]
 ) -> None:
     assert faults(EVERY_POD, evictor=evictor) == places
@@ -149,7 +149,7 @@ def test_an_older_flag_does_not_go_together_with_protections_by_name(
     assert faults(EVERY_POD, evictor={flag: True, "podProtections": chosen}) == [flag]
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     evictor = {
         "priorityThreshold": {"value": 1, "name": "high"},
         "evictDaemonSetPods": True,

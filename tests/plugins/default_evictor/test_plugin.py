@@ -85,7 +85,7 @@ PROTECTED = [
 
 
 @pytest.mark.parametrize(("made", "evictor", "code"), PROTECTED)
-def test_a_protected_pod_stays_and_the_reason_is_told(
+def test_a_protected_pod_stays_and_the_reason_is_reported(
     made: Object, evictor: Object, code: str
 ) -> None:
     world = cluster(node("n1").holding(pod("it", **made)), node("n2"))

@@ -428,6 +428,6 @@ def test_by_queries_one_pod_goes_and_then_the_node_rests() -> None:
         ),
     ],
 )
-def test_mistakes_are_told(args: dict[str, Any], problem: str) -> None:
+def test_mistakes_are_reported(args: dict[str, Any], problem: str) -> None:
     with pytest.raises(PolicyError, match=problem):
         drawn(busy({"a": "1"}), **args)

@@ -211,7 +211,7 @@ def test_match_label_keys_count_each_value_apart(
         pytest.param({"minDomains": 5}, 1, id="minDomains is ignored"),
     ],
 )
-def test_constraints_are_read_as_the_peer_reads_them(
+def test_constraints_are_read_as_upstream_reads_them(
     selector: dict[str, Any], evicted: int
 ) -> None:
     planned = plan(PLUGIN, zones(3, 1, spread=[spread(labels=APP, **selector)]))
@@ -277,7 +277,7 @@ def test_who_leaves_a_domain(pods: list[Object], goes: set[str]) -> None:
         pytest.param({"taints": ["gpu:NoSchedule"]}, {}, False, id="tainted"),
     ],
 )
-def test_pods_leave_only_for_a_node_they_fit_unless_told_otherwise(
+def test_pods_leave_only_for_a_node_they_fit_unless_reported_otherwise(
     receiver: dict[str, Any], wishes: dict[str, Any], fits: bool
 ) -> None:
     world = cluster(

@@ -263,7 +263,7 @@ def test_pods_that_an_earlier_plugin_moves_no_longer_count() -> None:
         ),
     ],
 )
-def test_mistaken_arguments_are_told(args: dict[str, Any], problem: str) -> None:
+def test_mistaken_arguments_are_reported(args: dict[str, Any], problem: str) -> None:
     with pytest.raises(PolicyError, match=problem):
         plan(PLUGIN, cluster(zone("a"), zone("b")), **args)
 

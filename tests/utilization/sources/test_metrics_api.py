@@ -89,7 +89,7 @@ def test_of_each_further_look_a_tenth_counts() -> None:
         pytest.param("memory", "1000", "2005", "1101", id="memory in whole bytes"),
     ],
 )
-def test_figures_are_evened_out_as_the_peer_does(name: str, old: str, new: str, mixed: str) -> None:
+def test_figures_are_evened_out_as_upstream_does(name: str, old: str, new: str, mixed: str) -> None:
     before, now = (Used(NOW, {name: parse_quantity(text)}) for text in (old, new))
 
     assert smooth(before, now).amounts == {name: parse_quantity(mixed)}
@@ -105,7 +105,7 @@ def test_a_look_that_fails_leaves_what_is_known_to_grow_old() -> None:
     assert found[METRICS_API].failure == ""
 
 
-def test_a_node_that_is_told_of_no_more_is_forgotten_in_the_end() -> None:
+def test_a_node_that_is_no_longer_listed_is_forgotten_in_the_end() -> None:
     clock = ManualClock()
 
     def goes() -> None:
@@ -128,7 +128,7 @@ def wrong(**usage: Any) -> dict[str, Any]:
     return {**node_metrics("n2", cpu="1"), "usage": usage}
 
 
-def test_whoever_is_told_of_in_a_way_that_cannot_be_is_left_out_alone() -> None:
+def test_what_cannot_be_read_is_left_out_alone() -> None:
     no_time = node_metrics("n3", cpu="1")
     del no_time["timestamp"]
     half = pod_metrics("half", cpu="1")
@@ -171,7 +171,7 @@ def test_whoever_is_told_of_in_a_way_that_cannot_be_is_left_out_alone() -> None:
         ),
     ],
 )
-def test_what_cannot_be_had_is_told(more: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_had_is_reported(more: dict[str, Any], says: str) -> None:
     with ApiServer(**more) as server:
         found = looked(server)
 

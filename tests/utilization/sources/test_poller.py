@@ -68,7 +68,7 @@ async def both_asleep(stage: Stage) -> None:
     await stage.clock.wait_for_sleepers(2)
 
 
-def test_a_run_goes_by_what_is_measured() -> None:
+def test_a_run_uses_what_is_measured() -> None:
     async def story() -> None:
         async with running(objects(), BY_API, interval=0.0) as stage:
             assert await stage.working == 0
@@ -91,7 +91,7 @@ def test_between_cycles_nodes_are_looked_at_every_few_seconds() -> None:
     play(story())
 
 
-def test_a_policy_that_measures_nothing_asks_nobody() -> None:
+def test_a_policy_that_measures_nothing_asks_no_source() -> None:
     async def story() -> None:
         async with running(objects()) as stage:
             await stage.cycles(1)
@@ -116,7 +116,7 @@ def test_the_server_is_exchanged_with_the_policy() -> None:
     play(story())
 
 
-def test_a_policy_that_asks_somebody_else_leaves_the_metrics_api_alone() -> None:
+def test_a_policy_that_asks_another_source_leaves_the_metrics_api_alone() -> None:
     async def story() -> None:
         with seeing(truth({"hot": 0.9, "cold": 0.1})) as seer:
             async with running(objects(hot="100m"), BY_API) as stage:

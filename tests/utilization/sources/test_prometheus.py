@@ -203,7 +203,7 @@ def test_an_empty_answer_is_an_answer() -> None:
     assert heard == Readings()
 
 
-def test_one_that_is_down_is_told_and_found_again_once_it_is_back() -> None:
+def test_one_that_is_down_is_reported_and_found_again_once_it_is_back() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://localhost:{taken.getsockname()[1]}"
     (heard,) = asked(Prometheus(url=url))
@@ -248,7 +248,7 @@ def test_a_failing_question_leaves_the_others_alone() -> None:
 # -- what it is shown -----------------------------------------------------------------------------
 
 
-def test_the_token_of_a_secret_is_read_anew_each_time(pocket: ApiServer) -> None:
+def test_the_token_of_a_secret_is_read_again_each_time(pocket: ApiServer) -> None:
     token_in(pocket, "first\n")
     with seeing(truth(TWO)) as seer:
         heard = asked(
@@ -273,7 +273,7 @@ def test_the_token_of_a_secret_is_read_anew_each_time(pocket: ApiServer) -> None
     assert seer.shown == [token for token in tokens for _ in range(2)]
 
 
-def test_a_secret_that_may_not_be_read_is_told_with_the_rule_to_add(pocket: ApiServer) -> None:
+def test_a_secret_that_may_not_be_read_is_reported_with_the_rule_to_add(pocket: ApiServer) -> None:
     token_in(pocket, "secret")
     pocket.denied.append(DeniedPermission(verb="get", resource="secrets"))
     (heard,) = asked(Prometheus(url="http://localhost:1", auth_token=SECRET), cluster=pocket.url)
@@ -335,7 +335,7 @@ def test_the_token_of_the_account_never_goes_over_plain_http(tmp_path: Path) -> 
     assert seer.shown == [None, None]
 
 
-def test_a_name_and_a_password_in_the_address_are_shown_and_never_told() -> None:
+def test_a_name_and_a_password_in_the_address_are_shown_and_never_reported() -> None:
     with seeing(reply(503, b"no")) as seer:
         url = seer.url.replace("http://", "http://me:s%40fe@")
         (heard,) = asked(Prometheus(url=url))
@@ -357,7 +357,7 @@ def test_a_name_and_a_password_in_the_address_are_shown_and_never_told() -> None
         ),
     ],
 )
-def test_files_that_are_not_there_are_told(provider: Prometheus, says: str) -> None:
+def test_files_that_are_not_there_are_reported(provider: Prometheus, says: str) -> None:
     async def story() -> Measured:
         async with Client(Access(server="http://127.0.0.1:1")) as client:
             meters = UsagePoller(client)
