@@ -1,6 +1,6 @@
 """What a command costs: wall clock, CPU and peak memory of a child, as the kernel accounts them.
 
-Linux lets a child begin with the peak memory of the process that started it, so the process that measures
+Linux lets a child begin with the peak memory of the process that started it, so the process measuring
 must stay small: nothing large is read here, and a cluster is generated elsewhere.
 """
 

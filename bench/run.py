@@ -62,9 +62,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("--node-fit", choices=("on", "off", "both"), default="both")
     words.add_argument("--repeat", type=int, default=1, help="runs of each, in turn; medians count")
     words.add_argument("--timeout", type=float, default=1800, help="seconds for one run")
-    words.add_argument(
-        "--peer", type=Path, metavar="FILE", help="a built descheduler"
-    )
+    words.add_argument("--peer", type=Path, metavar="FILE", help="a built descheduler")
     words.add_argument("--alone", action="store_true", help="measure resettle only")
     words.add_argument("--write", action="store_true", help="put the figures into docs")
     instead = words.add_mutually_exclusive_group()
@@ -178,7 +176,9 @@ def say(nodes: int, hard: str, fit: str, program: str, cost: Cost) -> None:
 
 def setting(descheduler: upstream.Upstream | None) -> str:
     """Versions and machine."""
-    beside = f"descheduler {upstream.VERSION} (built with {descheduler.go}), " if descheduler else ""
+    beside = (
+        f"descheduler {upstream.VERSION} (built with {descheduler.go}), " if descheduler else ""
+    )
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return (
         f"resettle {resettle.__version__}, {beside}Python {platform.python_version()}; "

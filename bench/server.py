@@ -226,7 +226,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Lets a client that has gone away go; anything else is events."""
+        """Lets a client that has gone away go; anything else is reported."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
@@ -248,7 +248,7 @@ class Handler(BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         """Reads the head of a request, as plainly as it can be done.
 
-        The library's way costs ten times as much, and a server that is busy slows down the client that is
+        The library's way costs ten times as much, and a busy server slows down the client that is
         measured beside it.
         """
         self.close_connection = True

@@ -66,7 +66,7 @@ class Serving:
         self._ask("/bench/release", b"")
 
     def churn(self, pods: int) -> str:
-        """Send to all watches of pods that so many went and others came; the version of the last."""
+        """Tell watches of pods that so many went and others came; the version of the last."""
         version: str = self._ask("/bench/churn", str(pods).encode())["version"]
         return version
 

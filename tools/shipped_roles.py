@@ -31,11 +31,11 @@ SHIPPED = {
     ),
     "helm/resettle/files/soft-tainter.yaml": ("--component", "soft-tainter"),
 }
-"""Each file under `deploy/`, and what the command is told for it."""
+"""Each file under `deploy/`, and the arguments of the command for it."""
 
 
 def printed(*words: str) -> str:
-    """What the command prints, told so in `deploy/`."""
+    """What the command prints, as the files in `deploy/` say."""
     command = [sys.executable, "-m", "resettle", "rbac", *words]
     done = subprocess.run(command, cwd=DEPLOY, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout

@@ -97,13 +97,13 @@ def test_pods_leave_by_the_mover_of_their_profile(
         pytest.param(
             {"evict": {"enabled": ["DefaultEvictor"]}},
             "profiles[0].plugins.evict.enabled[0]",
-            "`DefaultEvictor` does not serve `evict`",
+            "`DefaultEvictor` cannot be enabled under `evict`",
             id="a filter as mover",
         ),
         pytest.param(
             {"sort": {"enabled": ["PleaseLeave"]}},
             "profiles[0].plugins.sort.enabled[0]",
-            "`PleaseLeave` does not serve `sort`",
+            "`PleaseLeave` cannot be enabled under `sort`",
             id="a mover as sorter",
         ),
     ],

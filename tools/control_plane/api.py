@@ -41,8 +41,8 @@ class Declined(Exception):
     """A request that had to be granted was not."""
 
     def __init__(self, answer: Answer) -> None:
-        told = answer.body.get("message") if isinstance(answer.body, dict) else answer.body
-        super().__init__(f"{answer.status}: {told}")
+        text = answer.body.get("message") if isinstance(answer.body, dict) else answer.body
+        super().__init__(f"{answer.status}: {text}")
         self.answer = answer
 
 
@@ -121,7 +121,7 @@ class Api:
             return self._exchange(method, path, text, headers)
 
     def close(self) -> None:
-        """Hangs up, for all threads; a later request connects anew."""
+        """Hangs up, for all threads; a later request connects again."""
         for line in self._lines:
             line.close()
 
@@ -136,8 +136,8 @@ class Api:
             self._lines.append(connection)
         connection.request(method, path, body=text, headers=headers)
         response = connection.getresponse()
-        told = response.read()
+        text = response.read()
         try:
-            return Answer(response.status, json.loads(told))
+            return Answer(response.status, json.loads(text))
         except ValueError:
-            return Answer(response.status, told.decode(errors="replace"))
+            return Answer(response.status, text.decode(errors="replace"))

@@ -71,7 +71,7 @@ class Papers:
         return self.folder / f"{user.removeprefix('system:')}.kubeconfig"
 
     def write(self, url: str) -> None:
-        """Makes everything anew, for an API server that is to be had there."""
+        """Make all certificates, for an API server at these addresses."""
         authority = trustme.CA()
         authority.cert_pem.write_to_path(self.ca)
         served = authority.issue_cert("127.0.0.1", "localhost")

@@ -33,13 +33,13 @@ GATES = "TaintTolerationComparisonOperators=true"
 NOT_RUN = (
     "node-lifecycle-controller",
     "taint-eviction-controller",
-    # It takes a claim whose volume it has not heard of yet for one that lost its volume.
+    # It takes a claim whose volume it does not know yet for one that lost its volume.
     "persistentvolume-binder-controller",
 )
 NOT_ADMITTING = ("TaintNodesByCondition", "StorageObjectInUseProtection")
 """A new node has no taint but its own, and a volume that is deleted is gone."""
 UNHELD = {"kube_api_qps": 500, "kube_api_burst": 1000}
-"""Requests a second that are more than any suite causes: nobody here waits for a turn to ask."""
+"""Requests a second that are more than any suite causes: no request waits here."""
 AUDIT_LOG_MEGABYTES = 10_000
 """More than the suites write: at this size the API server begins another file."""
 STAGES = Path(__file__).parent / "stages.yaml"
@@ -71,7 +71,7 @@ class Access:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What the suites are told."""
+        """The environment variables of the suites."""
         return {
             "RESETTLE_E2E_URL": self.url,
             "RESETTLE_E2E_TOKEN": self.papers.token(ADMIN),

@@ -107,7 +107,7 @@ class Crew(ExitStack):
 
 
 def free_ports(count: int) -> list[int]:
-    """As many loopback ports as wanted that nobody listens on."""
+    """As many loopback ports as wanted that are free."""
     with ExitStack() as held:
         found = []
         for _ in range(count):

@@ -1,8 +1,8 @@
 """Runs the suites that want a real control plane.
 
-    python -m tools.control_plane.run [what pytest is to be told]
+    python -m tools.control_plane.run [arguments of pytest]
 
-Builds the control plane if need be, starts it, tells the suites where it is, and stops it, however
+Builds the control plane if need be, starts it, passes its address to the suites, and stops it, however
 they end. If no test is named, all suites are dealt out to two control planes. Exit status: pytest's
 own, or 1 if any suite failed; 10 if something is missing here and nothing was run; 11 if a control
 plane did not come up.

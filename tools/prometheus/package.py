@@ -2,7 +2,7 @@
 
     python -m tools.prometheus.package
 
-prints where the programs are. The package is downloaded by apt, which checks whom it is from, and
+prints where the programs are. The package is downloaded by apt, which checks its signature, and
 unpacked into the cache directory, once; nothing is installed.
 """
 

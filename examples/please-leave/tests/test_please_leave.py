@@ -4,7 +4,7 @@ import pytest
 from please_leave import PLUGIN, Args
 
 from resettle.framework import MoveResult
-from resettle.testing import DeniedPermission, Fault, ApiServer, cluster, move_pod, node, pod
+from resettle.testing import ApiServer, DeniedPermission, Fault, cluster, move_pod, node, pod
 
 LABEL = "resettle.example/please-leave"
 WORLD = cluster(node("n1").holding(pod("match-1", labels={"app": "arena"})))
@@ -40,7 +40,9 @@ def test_the_label_is_the_policys() -> None:
     ("faults", "ending"),
     [
         pytest.param([Fault(verbs=("patch",), status=404)], MoveResult.GONE, id="it has gone"),
-        pytest.param([Fault(verbs=("patch",), status=409)], MoveResult.GONE, id="a namesake is there"),
+        pytest.param(
+            [Fault(verbs=("patch",), status=409)], MoveResult.GONE, id="a namesake is there"
+        ),
         pytest.param([Fault(verbs=("patch",), hang_up=True)], MoveResult.UNKNOWN, id="no answer"),
         pytest.param([Fault(verbs=("patch",), status=500)], MoveResult.ERROR, id="an error"),
     ],
@@ -51,7 +53,9 @@ def test_what_the_server_says_becomes_an_outcome(faults: list[Fault], ending: Mo
 
 
 def test_without_permission_to_patch_pods_no_pod_moves() -> None:
-    with ApiServer(WORLD.objects, denied=[DeniedPermission(verb="patch", resource="pods")]) as pocket:
+    with ApiServer(
+        WORLD.objects, denied=[DeniedPermission(verb="patch", resource="pods")]
+    ) as pocket:
         outcome = move_pod(PLUGIN, pocket, "default/match-1")
 
     assert (outcome.result, outcome.message) == (MoveResult.ERROR, "the API server answered 403")

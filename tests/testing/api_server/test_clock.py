@@ -122,7 +122,7 @@ def test_it_may_be_wound_from_another_thread() -> None:
 def test_waiting_for_sleepers_who_never_come_says_how_many_did(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("resettle.testing.api_server.clock._PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("resettle.testing.api_server.clock._TIMEOUT_SECONDS", 0.01)
 
     async def steps() -> None:
         clock = ManualClock()

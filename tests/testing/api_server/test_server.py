@@ -230,7 +230,9 @@ def test_a_certificate_is_shown_where_one_is_given(tmp_path: Path) -> None:
         pytest.param(DeniedPermission(namespace="elsewhere"), True, id="another namespace"),
     ],
 )
-def test_a_denied_permission_is_reported_and_enforced(denied: DeniedPermission, allowed: bool) -> None:
+def test_a_denied_permission_is_reported_and_enforced(
+    denied: DeniedPermission, allowed: bool
+) -> None:
     asked = {
         "verb": "create",
         "resource": "pods",

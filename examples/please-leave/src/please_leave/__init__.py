@@ -13,13 +13,13 @@ from collections.abc import Iterator
 
 from resettle.framework import (
     AnswerLost,
-    ClusterError,
-    Permission,
-    MoveResult,
     ApiRequests,
+    ClusterError,
     Move,
-    Options,
     MoveResponse,
+    MoveResult,
+    Options,
+    Permission,
     Plugin,
     Problem,
 )
