@@ -163,7 +163,7 @@ def _draw(
                 yield
 
         plan = context.descheduler.draw_plan(snapshot, phase=at_work, earlier_rounds=earlier_rounds)
-        planning.plan_drawn(len(plan.moves), plan.errors)
+        planning.record_result(len(plan.moves), plan.errors)
         return plan
 
 

@@ -51,7 +51,9 @@ def policy(plugin: str, point: str, args: dict[str, Any]) -> Descheduler:
         "profiles": [profile],
     }
     plugins = default_registry()
-    return build_descheduler(load_policy(json.dumps(document), name="policy", plugins=plugins), plugins)
+    return build_descheduler(
+        load_policy(json.dumps(document), name="policy", plugins=plugins), plugins
+    )
 
 
 def drawn(descheduler: Descheduler, world: World) -> WatchedPlan:

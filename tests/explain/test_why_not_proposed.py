@@ -457,9 +457,7 @@ def test_a_copy_that_may_not_leave_is_told_what_keeps_it() -> None:
     reason = only_decision(answer).not_proposed
 
     assert reason is not None
-    assert reason.says == (
-        "is not a candidate: its ReplicaSet has 2 pods, `minReplicas` is 3"
-    )
+    assert reason.says == ("is not a candidate: its ReplicaSet has 2 pods, `minReplicas` is 3")
     assert answer.refused
 
 

@@ -12,10 +12,10 @@ from msgspec import structs
 from resettle.framework import (
     Descheduler,
     Draft,
-    MoveResult,
     Instance,
     Move,
     MoveResponse,
+    MoveResult,
     Plan,
     Plugin,
     build_descheduler,

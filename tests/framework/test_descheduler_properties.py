@@ -43,7 +43,9 @@ REGISTRY = default_registry().with_plugins(*PROBES)
 
 
 def descheduler(document: dict[str, Any]) -> Descheduler:
-    return build_descheduler(load_policy(json.dumps(document), name="policy", plugins=REGISTRY), REGISTRY)
+    return build_descheduler(
+        load_policy(json.dumps(document), name="policy", plugins=REGISTRY), REGISTRY
+    )
 
 
 def seen(case: Case) -> Snapshot:

@@ -199,7 +199,9 @@ def test_watching_changes_no_decision() -> None:
 
 def test_a_survey_goes_with_the_account_of_its_turn_and_decides_nothing() -> None:
     def looking(view: View, draft: Draft) -> None:
-        draft.record_utilization(summarize_node_utilization({"over": view.nodes}, {}, low={}, high={"cpu": 50.0}))
+        draft.record_utilization(
+            summarize_node_utilization({"over": view.nodes}, {}, low={}, high={"cpu": 50.0})
+        )
         proposing("a")(view, draft)
 
     plain = drawn(two_nodes("a"), proposing("a"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resettle.framework import Descheduler, Draft, MoveResult, Limits, Plan
+from resettle.framework import Descheduler, Draft, Limits, MoveResult, Plan
 from resettle.framework.view import View
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.testing import World, budget, cluster, node, pod, spread

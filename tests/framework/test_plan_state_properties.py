@@ -20,7 +20,10 @@ from tests.framework.fakes import EAGER, Cycle, by_chance, planner, questioned
 
 THOROUGH = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 COUNTING = [ending for ending in MoveResult if ending.counts_as_leaving]
-ANY = [MoveResult.EVICTED, *(it for it in MoveResult if it not in (MoveResult.SHOWN, MoveResult.UNSENT))]
+ANY = [
+    MoveResult.EVICTED,
+    *(it for it in MoveResult if it not in (MoveResult.SHOWN, MoveResult.UNSENT)),
+]
 
 
 class Case(NamedTuple):

@@ -76,7 +76,7 @@ def test_our_own_plugins_are_found_by_entry_point(name: str) -> None:
             "One", "MISSING", ["`One`", "cannot be loaded", "AttributeError"], id="nothing there"
         ),
         pytest.param(
-            "Uno", "ONE", ["`Uno`", "calls itself `One`", "the same name"], id="two different names"
+            "Uno", "ONE", ["`Uno`", "is called `One`", "the same name"], id="two different names"
         ),
     ],
 )

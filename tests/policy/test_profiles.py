@@ -93,15 +93,15 @@ def test_a_name_for_a_profile_is_not_required_and_may_be_repeated() -> None:
         pytest.param(
             "pluginConfig: [{name: RemoveFailedPods}]\n"
             "plugins: {balance: {enabled: [RemoveFailedPods]}}",
-            "6:33: profiles[0].plugins.balance.enabled[0] `RemoveFailedPods` does not serve "
-            "`balance`; it serves `deschedule`",
-            id="a point the plugin does not serve",
+            "6:33: profiles[0].plugins.balance.enabled[0] `RemoveFailedPods` cannot be "
+            "enabled under `balance`; enable it under `deschedule`",
+            id="a point where the plugin cannot be enabled",
         ),
         pytest.param(
             "plugins: {deschedule: {enabled: [DefaultEvictor]}}",
-            "5:36: profiles[0].plugins.deschedule.enabled[0] `DefaultEvictor` does not serve "
-            "`deschedule`; it serves `filter` and `preevictionfilter`",
-            id="a guard among strategies",
+            "5:36: profiles[0].plugins.deschedule.enabled[0] `DefaultEvictor` cannot be "
+            "enabled under `deschedule`; enable it under `filter` and `preevictionfilter`",
+            id="a filter among strategies",
         ),
         pytest.param(
             "plugins: {deschedule: {enabled: [RemoveFailedPods]}}",
@@ -265,12 +265,12 @@ def test_listed_twice_runs_twice() -> None:
     assert profile(text).enabled[ExtensionPoint.DESCHEDULE] == ("PodLifeTime", "PodLifeTime")
 
 
-def test_a_house_without_the_guard_is_refused() -> None:
+def test_default_evictor_must_be_installed() -> None:
     unguarded = {name: one for name, one in PLUGINS.items() if name != "DefaultEvictor"}
 
     assert errors(one_profile("plugins: {}"), unguarded) == [
-        "4:3: profiles[0] `DefaultEvictor` guards every profile and is not among the installed "
-        "plugins; install resettle's own plugins again"
+        "4:3: profiles[0] `DefaultEvictor` is the filter of every profile and is not "
+        "installed; install resettle's own plugins again"
     ]
 
 

@@ -108,8 +108,8 @@ PLACE = "profiles[0].plugins.evict"
         ),
         pytest.param(
             "{enabled: [PodLifeTime]}",
-            f"5:31: {PLACE}.enabled[0] `PodLifeTime` does not serve `evict`; "
-            "it serves `deschedule`",
+            f"5:31: {PLACE}.enabled[0] `PodLifeTime` cannot be enabled under `evict`; "
+            "enable it under `deschedule`",
             id="a plugin that moves nothing",
         ),
     ],
@@ -118,12 +118,12 @@ def test_none_or_two_are_refused_with_their_place(chosen: str, problem: str) -> 
     assert errors(policy(chosen), MOVERS) == [problem]
 
 
-def test_a_mover_serves_no_other_point() -> None:
+def test_a_mover_cannot_be_enabled_at_another_point() -> None:
     text = one_profile("plugins: {filter: {enabled: [Van]}}", IMPROVED_HEAD)
 
     assert errors(text, MOVERS) == [
-        "5:32: profiles[0].plugins.filter.enabled[0] `Van` does not serve `filter`; "
-        "it serves `evict`"
+        "5:32: profiles[0].plugins.filter.enabled[0] `Van` cannot be enabled under `filter`; "
+        "enable it under `evict`"
     ]
 
 

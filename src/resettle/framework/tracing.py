@@ -19,7 +19,7 @@ class Planning(Protocol):
     def turn(self, turn: Turn) -> AbstractContextManager[object]:
         """A span around a plugin's turn; entered on the thread that draws the plan."""
 
-    def plan_drawn(self, moves: int, errors: Sequence[str]) -> None:
+    def record_result(self, moves: int, errors: Sequence[str]) -> None:
         """Record the number of moves and the errors of the plan."""
 
 

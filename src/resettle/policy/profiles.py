@@ -209,7 +209,7 @@ class ProfileReader:
                 self.report.error(at, self.unknown_plugin(name), self.suggestion(name))
                 continue
             if point not in plugin.points:
-                what = f"`{name}` is not a `{point}` plugin"
+                what = f"`{name}` cannot be enabled under `{point}`"
                 self.report.error(at, what, f"enable it under {list_names(sorted(plugin.points))}")
                 continue
             if name in seen:

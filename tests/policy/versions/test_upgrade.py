@@ -153,8 +153,8 @@ def test_a_policy_with_mistakes_is_not_converted() -> None:
         convert(SIX_MISTAKES)
 
 
-def test_what_has_no_words_in_the_older_version_is_refused() -> None:
-    with pytest.raises(InputError, match="`descheduler/v1alpha2` has no words for"):
+def test_what_the_older_version_cannot_express_is_refused() -> None:
+    with pytest.raises(InputError, match="`descheduler/v1alpha2` cannot express"):
         convert(IMPROVED_HEAD)
 
 

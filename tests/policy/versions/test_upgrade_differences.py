@@ -215,7 +215,9 @@ SHARE_OF_NODES = (
     ],
 )
 def test_limits_that_were_not_there_are_told(top: dict[str, Any], told: list[str]) -> None:
-    unsaid = [str(one) for one in found(a_profile(), **top) if one.behaviour == "permissive_defaults"]
+    unsaid = [
+        str(one) for one in found(a_profile(), **top) if one.behaviour == "permissive_defaults"
+    ]
 
     assert unsaid == told
 
@@ -309,6 +311,6 @@ def test_what_holds_for_all_profiles_is_told_once_and_the_rest_with_their_names(
     assert [line.split(":")[0] for line in lines if "nodeFit" in line] == [
         "DefaultEvictor (profiles a, c)"
     ]
-    assert [line.split(":")[0] for line in lines if "affinity means" in line] == [
+    assert [line.split(":")[0] for line in lines if "meaning of their affinity" in line] == [
         "RemoveDuplicates (profile c)"
     ]
