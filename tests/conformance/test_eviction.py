@@ -151,7 +151,7 @@ def test_a_budget_is_debited_even_if_another_pod_was_meant(place: Place) -> None
 
 
 @pytest.mark.parametrize("said", ["in the query", "in the options"])
-def test_a_dry_run_needs_no_permission_to_evict(place: Place, said: str) -> None:
+def test_a_dry_run_evicts_no_pod(place: Place, said: str) -> None:
     node = place.node()
     for name in ("a", "b"):
         place.running(name, node, labels=WEB)

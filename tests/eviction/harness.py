@@ -12,14 +12,14 @@ from resettle.eviction.eviction_api import EvictionAPI
 from resettle.eviction.executor import AT_ONCE, GatedClient, PlanExecutor
 from resettle.eviction.in_flight import InFlightMoves
 from resettle.eviction.pod_events import EventWriter
-from resettle.framework import MoveResult, Mover, MoveResponse
+from resettle.framework import Mover, MoveResponse, MoveResult
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.kube.transport.pacing import RateLimiter
 from resettle.kube.watch.cache import Cache
 from resettle.log import Log
 from resettle.model.pod import Pod
-from resettle.testing import NOW, ManualClock, ApiServer, World
+from resettle.testing import NOW, ApiServer, ManualClock, World
 from tests.eviction.builders import to_leave
 from tests.kube.watch.harness import Hurried, caught_up, watched
 

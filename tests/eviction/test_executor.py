@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from resettle.eviction.in_flight import UNKNOWN_SECONDS
-from resettle.framework import MoveResult, MoveResponse
+from resettle.framework import MoveResponse, MoveResult
 from resettle.testing import Fault, budget, cluster, node, pod
 from tests.eviction.builders import WILLING
 from tests.eviction.harness import Rig, endings, rigged, story

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from resettle.eviction.executor import BudgetLocks
-from resettle.framework import MoveResult, Move, Options, MoveResponse
+from resettle.framework import Move, MoveResponse, MoveResult, Options
 from resettle.kube.transport.pacing import RateLimiter
 from resettle.testing import ObjectChange, budget, cluster, node, pod
 from tests.eviction.builders import to_leave

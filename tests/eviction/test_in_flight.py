@@ -16,10 +16,10 @@ from resettle.eviction.in_flight import (
     InFlightMoves,
     MoveStage,
 )
-from resettle.framework import MoveResult, MoveResponse
+from resettle.framework import MoveResponse, MoveResult
 from resettle.log import Log
 from resettle.model.pod import IN_PROGRESS, Pod
-from resettle.testing import ManualClock, ApiServer, cluster, node, pod
+from resettle.testing import ApiServer, ManualClock, cluster, node, pod
 from tests.eviction.builders import UNDER_WAY, WILLING, seen, to_leave
 from tests.kube.watch.harness import until, watched
 

@@ -12,11 +12,11 @@ import pytest
 
 from resettle.eviction import pod_events
 from resettle.eviction.pod_events import EventWriter, event_of
-from resettle.framework import MoveResult, MoveResponse
+from resettle.framework import MoveResponse, MoveResult
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.log import Log
-from resettle.testing import DeniedPermission, Fault, ManualClock, ApiServer, namespace
+from resettle.testing import ApiServer, DeniedPermission, Fault, ManualClock, namespace
 from tests.eviction.builders import seen, to_leave
 from tests.eviction.harness import story
 

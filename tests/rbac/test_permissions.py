@@ -16,9 +16,9 @@ from resettle.kube.auth.access import Access
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.policy.args import Args, ExtensionPoint
-from resettle.rbac.permissions import ApiPermission, PolicyRule, required_permissions, policy_rules
+from resettle.rbac.permissions import ApiPermission, PolicyRule, policy_rules, required_permissions
 from resettle.rbac.reviews import require_permissions, review_permissions
-from resettle.testing import DeniedPermission, ApiServer
+from resettle.testing import ApiServer, DeniedPermission
 
 READ_ALWAYS = ["nodes", "pods", "poddisruptionbudgets.policy"]
 READ_FOR_FIT = [

@@ -19,7 +19,7 @@ from resettle.kube.auth.access import Credentials
 from resettle.kube.auth.exec_plugin import VERSIONS, ExecCommand, ExecPlugin
 from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.kube.auth.tls import client_tls_context
-from resettle.testing import NOW, ManualClock, ApiServer
+from resettle.testing import NOW, ApiServer, ManualClock
 from tests.kube.auth.builders import SERVER, Entry, document, written
 from tests.kube.auth.fakes import Authority, Pair, shake_hands
 
@@ -270,7 +270,8 @@ def acts(last: str) -> Callable[[Script], None]:
         pytest.param(
             lambda script: script.file.unlink(),
             InputError,
-            "config: there is no command `COMMAND` to sign in with; install it, or correct the path",
+            "config: there is no command `COMMAND` to sign in with; "
+            "install it, or correct the path",
             id="not there",
         ),
         pytest.param(

@@ -17,7 +17,7 @@ from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.kube.auth.tls import certificate_expiry, der_expiry
 from resettle.kube.failures import refusal_error
 from resettle.kube.transport.client import Client
-from resettle.testing import Fault, ApiServer
+from resettle.testing import ApiServer, Fault
 from tests.kube.auth.builders import document, written
 from tests.kube.auth.fakes import Authority, Pair
 from tests.kube.fakes import Listener, at_work

@@ -18,7 +18,7 @@ from resettle.kube.leader_election.election import Lease
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
-from resettle.testing import ManualClock, ApiServer
+from resettle.testing import ApiServer, ManualClock
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 SETTINGS = LeaseSettings()

@@ -12,7 +12,7 @@ from resettle.kube.leader_election.election import Lease
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.log import QUIET
-from resettle.testing import DeniedPermission, Fault, ManualClock, ApiServer
+from resettle.testing import ApiServer, DeniedPermission, Fault, ManualClock
 from tests.kube.leader_election.harness import (
     DEADLINE,
     LEASES,

@@ -8,9 +8,9 @@ import pytest
 
 from resettle.kube.leader_election.lease import (
     LeaseRecord,
+    format_micro_time,
     new_lease,
     read_record,
-    format_micro_time,
 )
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

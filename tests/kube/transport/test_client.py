@@ -17,7 +17,7 @@ from resettle.errors import AnswerLost, ClusterUnreachable, NotNow
 from resettle.kube.auth.access import Access, TokenFile
 from resettle.kube.transport.client import Answer, Client
 from resettle.kube.transport.pacing import RateLimiter
-from resettle.testing import Fault, ManualClock, ApiServer, namespace
+from resettle.testing import ApiServer, Fault, ManualClock, namespace
 from tests.kube.fakes import Listener, at_work
 from tests.kube.leader_election.harness import story
 

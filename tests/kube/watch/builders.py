@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from resettle.model.kinds import KINDS
-from resettle.testing import Fault, ApiServer
+from resettle.testing import ApiServer, Fault
 
 PATIENCE_SECONDS = 10
 _ALWAYS = 1000

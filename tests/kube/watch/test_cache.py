@@ -18,9 +18,9 @@ from resettle.model import Pod
 from resettle.model.pod import CONDITIONS
 from resettle.testing import (
     NOW,
+    ApiServer,
     Fault,
     ManualClock,
-    ApiServer,
     budget,
     definition,
     node,

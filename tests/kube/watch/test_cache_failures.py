@@ -10,7 +10,7 @@ import pytest
 
 from resettle.kube.watch.cache import Cache
 from resettle.log import Log
-from resettle.testing import NOW, Fault, ManualClock, ApiServer, node, pod
+from resettle.testing import NOW, ApiServer, Fault, ManualClock, node, pod
 from tests.kube.watch.harness import Hurried, caught_up, everything, fresh, until, watched, watching
 from tests.kube.watch.test_cache import PODS, WORLD, Told, named, run, told
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from resettle.cli.text.plan import plan_json
 from resettle.model import Pod
 from resettle.model.pod import State, Template
-from resettle.testing import NOW, Fault, ApiServer, definition, pod
+from resettle.testing import NOW, ApiServer, Fault, definition, pod
 from resettle.testing.builders import Object
 from resettle.testing.random.clusters import cluster_of
 from resettle.testing.strategies import policies

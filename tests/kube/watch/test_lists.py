@@ -19,7 +19,7 @@ from resettle.kube.auth.kubeconfig import Access, read_kubeconfig
 from resettle.kube.watch.lists import ListClient
 from resettle.model.kinds import KINDS
 from resettle.model.pod import CONDITIONS
-from resettle.testing import NOW, Fault, ApiServer, budget, definition, node, pod
+from resettle.testing import NOW, ApiServer, Fault, budget, definition, node, pod
 from tests.cli import harness
 from tests.kube.auth.builders import document, written
 from tests.kube.auth.fakes import Authority, Pair

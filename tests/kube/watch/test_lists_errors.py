@@ -20,7 +20,7 @@ from resettle.errors import (
 )
 from resettle.kube.auth.kubeconfig import Access, read_kubeconfig
 from resettle.kube.watch.lists import ListExpired
-from resettle.testing import NOW, Fault, ApiServer, pod
+from resettle.testing import NOW, ApiServer, Fault, pod
 from tests.cli.harness import LIFETIME, resettle
 from tests.kube.auth.builders import document, written
 from tests.kube.auth.fakes import Authority, Pair
