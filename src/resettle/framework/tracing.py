@@ -42,7 +42,7 @@ class _NoPlanning:
     def turn(self, turn: Turn) -> AbstractContextManager[object]:
         return nullcontext()
 
-    def plan_drawn(self, moves: int, errors: Sequence[str]) -> None:
+    def record_result(self, moves: int, errors: Sequence[str]) -> None:
         """Ignores the result."""
 
 

@@ -188,7 +188,7 @@ class TracedPlanning:
         """Ends the span of the last point; asked on the thread that drew."""
         self._group.close()
 
-    def plan_drawn(self, moves: int, errors: Sequence[str]) -> None:
+    def record_result(self, moves: int, errors: Sequence[str]) -> None:
         """Note the result of the plan."""
         self._span.set_attribute("moves", moves)
         for error in errors:
