@@ -109,7 +109,7 @@ def test_a_kind_that_a_plugin_brings_is_read_where_it_says() -> None:
 
 
 def test_a_kind_without_a_place_is_an_error_that_names_it() -> None:
-    with pytest.raises(InputError, match="the plugin that reads Widget does not say where"):
+    with pytest.raises(InputError, match="the plugin that reads Widget declares no path"):
         required_permissions(reading_widgets(NOWHERE), [NOWHERE])
 
 
