@@ -1,6 +1,6 @@
 """What a command costs: wall clock, CPU and peak memory of a child, as the kernel accounts them.
 
-Linux lets a child begin with the peak memory of the process that started it, so the process measuring
+Linux lets a child begin with the peak memory of the process that started it, so this process
 must stay small: nothing large is read here, and a cluster is generated elsewhere.
 """
 

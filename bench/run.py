@@ -6,8 +6,8 @@
     python -m bench.run --worst
 
 `resettle plan` is set beside descheduler's dry run: both list the cluster from the same server,
-apply the same policy, and evict nothing. With `--act` it is `resettle run` beside descheduler's real run,
-and the server grants what they ask for. With `--write` the figures go into the page about
+apply the same policy, and evict nothing. With `--act` it is `resettle run` beside descheduler's
+real run, and the server grants what they ask for. With `--write` the figures go into the page about
 performance.
 """
 

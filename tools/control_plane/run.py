@@ -2,10 +2,10 @@
 
     python -m tools.control_plane.run [arguments of pytest]
 
-Builds the control plane if need be, starts it, passes its address to the suites, and stops it, however
-they end. If no test is named, all suites are dealt out to two control planes. Exit status: pytest's
-own, or 1 if any suite failed; 10 if something is missing here and nothing was run; 11 if a control
-plane did not come up.
+Builds the control plane if need be, starts it, passes its address to the suites, and stops it,
+however they end. If no test is named, all suites are dealt out to two control planes. Exit status:
+pytest's own, or 1 if any suite failed; 10 if something is missing here and nothing was run; 11 if
+a control plane did not come up.
 """
 
 from __future__ import annotations

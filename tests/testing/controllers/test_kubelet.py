@@ -142,8 +142,8 @@ def test_a_silent_node_is_unknown_and_so_are_its_pods_until_it_speaks_again() ->
     lost = condition(living.pods["p"], "Ready")["status"]
     living.store.merge("Node", "n1", {"metadata": {"annotations": {SILENT: None}}})
     living.after(5)
-    [node] = living.store.list("Node")
+    [reported] = living.store.list("Node")
 
     assert (condition(quiet, "Ready")["status"], lost) == ("Unknown", "False")
-    assert condition(node, "Ready")["status"] == "True"
+    assert condition(reported, "Ready")["status"] == "True"
     assert condition(living.pods["p"], "Ready")["status"] == "True"
