@@ -1,7 +1,7 @@
-"""A descheduler of your own: strategy, guard and limits put together in code, without a policy.
+"""A descheduler of your own: strategy, filter and limits put together in code, without a policy.
 
 Pods leave a cordoned node once it has been cordoned for some cycles in a row: long enough that
-nobody will uncordon it in a minute. Run it with `python own_descheduler.py`.
+it will not be uncordoned in a minute. Run it with `python own_descheduler.py`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class CordonArgs(Args, frozen=True, kw_only=True):
 def deschedule(args: CordonArgs, view: View, draft: Draft) -> Stopped | None:
     """Proposes the pods of nodes that were cordoned in this cycle and in those just before."""
     before: dict[str, int] = draft.recall() or {}
-    streaks = {it.name: before.get(it.name, 0) + 1 for it in view.nodes if it.unschedulable}
+    streaks = {node.name: before.get(node.name, 0) + 1 for node in view.nodes if node.unschedulable}
     draft.remember(streaks)
-    due = [it for it in view.nodes if streaks.get(it.name, 0) >= args.cycles]
-    for it in due:
-        for tenant in draft.sort(view.active_on(it)):
-            draft.propose(tenant, because=f"{it.name} is cordoned for {streaks[it.name]} cycles")
+    due = [node for node in view.nodes if streaks.get(node.name, 0) >= args.cycles]
+    for node in due:
+        for pod in draft.sort(view.active_on(node)):
+            draft.propose(pod, because=f"{node.name} is cordoned for {streaks[node.name]} cycles")
     return None if due else PATIENT
 
 
@@ -65,14 +65,14 @@ def instance(name: str, point: str, **args: Any) -> Instance:
     return Instance(plugin, convert(args, plugin.args), ExtensionPoint(point))
 
 
-GUARDED_BY = {"minReplicas": 2, "nodeFit": True}
+FILTER_ARGS = {"minReplicas": 2, "nodeFit": True}
 DESCHEDULER = Descheduler(
     profiles=(
         Profile(
             name="cordoned",
             deschedule=(instance("LeaveCordonedNodes", "deschedule", cycles=2),),
-            filters=(instance("DefaultEvictor", "filter", **GUARDED_BY),),
-            pre_eviction_filters=(instance("DefaultEvictor", "preevictionfilter", **GUARDED_BY),),
+            filters=(instance("DefaultEvictor", "filter", **FILTER_ARGS),),
+            pre_eviction_filters=(instance("DefaultEvictor", "preevictionfilter", **FILTER_ARGS),),
         ),
     ),
     limits=Limits(total=10, node=5),

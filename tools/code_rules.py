@@ -26,7 +26,10 @@ MOST_MODULES = 15
 SMALL = 100
 """A module under so many lines that one sibling alone imports belongs into that sibling."""
 
-EXCEPTIONS: Mapping[str, str] = {}
+EXCEPTIONS: Mapping[str, str] = {
+    "src/resettle/text.py length": "two functions that simulate, web and cli share; no other layer fits",
+}
+"""File and rule of each exception, with the reason."""
 
 SHARED_CLASS_NAMES = {"Args"}
 """Every plugin calls its arguments so."""

@@ -1,4 +1,4 @@
-"""Without the right token nobody gets far."""
+"""A request without a valid token is refused."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ def test_the_picture_is_of_the_example() -> None:
 
 def test_the_figures_in_the_text_are_those_of_the_example() -> None:
     story = story_of(SETTINGS["`resettle/v1`, OpenShift's two"], builder().SEED)
-    said = f"With taints {story.move_count} machines move in {story.settled_after} cycles, each one once"
+    moves, cycles = story.move_count, story.settled_after
+    said = f"With taints {moves} machines move in {cycles} cycles, each one once"
 
     assert said in PAGE
     assert max(story.evictions_by_workload.values()) == 1

@@ -19,7 +19,7 @@ from resettle.rbac.permissions import ApiPermission
 from resettle.runtime import Component, ComponentRunner, ComponentSettings
 from resettle.runtime.policy_file import LoadedPolicy
 from resettle.runtime.runner import Runtime, Session, policy_file_of
-from resettle.runtime.status import Status
+from resettle.runtime.status import ComponentStatus
 from resettle.testing import ManualClock
 from tests.runtime.harness import policy
 
@@ -70,7 +70,7 @@ class Counting:
     def session_failed(self, error: ClusterError, seconds: float) -> None:
         self.seen.append(f"no session: {error}")
 
-    def add_details(self, status: Status) -> Status:
+    def add_details(self, status: ComponentStatus) -> ComponentStatus:
         return status
 
     async def run_pass(self) -> bool:

@@ -20,7 +20,7 @@ from resettle.kube.auth.access import Access
 from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.log import Log
-from resettle.runtime.status import Role, Status
+from resettle.runtime.status import Role, ComponentStatus
 from resettle.telemetry import Endpoint, EndpointSettings, build_run_metrics
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.testing import ApiServer, DeniedPermission, Fault, ManualClock, node, pod
@@ -302,7 +302,7 @@ def test_metrics_can_be_protected_and_health_stays_open(
             settings = EndpointSettings(port=0, address="127.0.0.1", protected=True)
             log: list[str] = []
             endpoint = Endpoint(settings, access, ManualClock(), Log.to(log), build_run_metrics)
-            async with endpoint.open(lambda: Status(role=Role.ALONE)) as port:
+            async with endpoint.open(lambda: ComponentStatus(role=Role.ALONE)) as port:
                 response = await get(port, "/metrics", **headers)
                 assert response.status == status
                 assert (await get(port, "/livez")).status == 200
@@ -318,7 +318,7 @@ def test_a_run_that_may_not_ask_about_clients_does_not_start(tmp_path: Path) -> 
             settings = EndpointSettings(port=0, address="127.0.0.1", protected=True)
             endpoint = Endpoint(settings, access, ManualClock(), Log.to([]), build_run_metrics)
             with pytest.raises(Forbidden, match="may not create subjectaccessreviews"):
-                async with endpoint.open(lambda: Status(role=Role.ALONE)):
+                async with endpoint.open(lambda: ComponentStatus(role=Role.ALONE)):
                     pass
 
     play(story())

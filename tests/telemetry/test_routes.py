@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from resettle.runtime.status import Role, Status
+from resettle.runtime.status import Role, ComponentStatus
 from resettle.telemetry.routes import ALIVE, OVERDUE_SECONDS, READY, run_checks
 
-WELL = Status(
+WELL = ComponentStatus(
     role=Role.ALONE,
     policy_taken_at=datetime(2026, 1, 31, tzinfo=UTC),
     policy_usable=True,
@@ -21,11 +21,11 @@ WELL = Status(
 STANDBY = structs.replace(WELL, role=Role.STANDBY, ages=None)
 
 
-def failing(checks: Any, status: Status) -> list[str]:
+def failing(checks: Any, status: ComponentStatus) -> list[str]:
     return [name for name, check in checks.items() if check(status)]
 
 
-def so(status: Status = WELL, **more: Any) -> Status:
+def so(status: ComponentStatus = WELL, **more: Any) -> ComponentStatus:
     return structs.replace(status, **more)
 
 
@@ -68,7 +68,7 @@ def so(status: Status = WELL, **more: Any) -> Status:
         pytest.param(so(stopping=True), [], ["shutdown"], id="on its way out"),
     ],
 )
-def test_alive_and_ready(status: Status, not_alive: list[str], not_ready: list[str]) -> None:
+def test_alive_and_ready(status: ComponentStatus, not_alive: list[str], not_ready: list[str]) -> None:
     assert failing(ALIVE, status) == not_alive
     assert failing(READY, status) == not_ready
 

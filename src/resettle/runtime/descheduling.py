@@ -20,7 +20,7 @@ from resettle.rbac.permissions import ApiPermission, required_permissions
 from resettle.runtime.cycle_setup import CycleSetup, RunSettings
 from resettle.runtime.policy_file import LoadedPolicy
 from resettle.runtime.runner import ComponentRunner, Runtime, policy_file_of
-from resettle.runtime.status import IGNORE_RUN, LastCycle, Result, RunObserver, Status, result_of
+from resettle.runtime.status import IGNORE_RUN, LastCycle, Result, RunObserver, ComponentStatus, result_of
 from resettle.runtime.watching import why_stale
 
 
@@ -110,7 +110,7 @@ class Descheduling:
         self._last = LastCycle(self._clock.now(), seconds, result)
         self._run_observer.cycle_ended(self._last)
 
-    def add_details(self, status: Status) -> Status:
+    def add_details(self, status: ComponentStatus) -> ComponentStatus:
         """The status, with the moves in flight and the last cycle."""
         entries = self._context.in_flight_moves.moves if self._context else ()
         in_flight = Counter(entry.stage for entry in entries)

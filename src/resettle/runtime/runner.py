@@ -39,7 +39,7 @@ from resettle.rbac.permissions import ApiPermission
 from resettle.rbac.reviews import require_permissions
 from resettle.runtime.leadership import InterruptibleClock, Leadership, Stop
 from resettle.runtime.policy_file import LoadedPolicy, PolicyFile
-from resettle.runtime.status import Status
+from resettle.runtime.status import ComponentStatus
 
 # -- settings -------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class Component(Protocol):
     def session_failed(self, error: ClusterError, seconds: float) -> None:
         """Log and count that no new session could be opened; it is tried again."""
 
-    def add_details(self, status: Status) -> Status:
+    def add_details(self, status: ComponentStatus) -> ComponentStatus:
         """The status, with what only this component knows."""
 
 
@@ -222,10 +222,10 @@ class ComponentRunner:
         else:
             self._session.log_state()
 
-    def status(self) -> Status:
+    def status(self) -> ComponentStatus:
         """The state of the component right now."""
         file = self._file
-        status = Status(
+        status = ComponentStatus(
             role=self._leadership.role,
             lease_silence=self._leadership.silence(),
             policy_taken_at=file.loaded_at if file else self._clock.now(),

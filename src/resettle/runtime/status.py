@@ -52,7 +52,7 @@ class LastCycle(Struct, frozen=True):
     result: Result
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class ComponentStatus(Struct, frozen=True, kw_only=True):
     """The state of a component right now. Ages are in seconds by the steady clock."""
 
     role: Role

@@ -24,7 +24,7 @@ from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.rbac.permissions import METRICS_AUTHORIZATION
 from resettle.rbac.reviews import require_permissions
-from resettle.runtime.status import Status
+from resettle.runtime.status import ComponentStatus
 
 if TYPE_CHECKING:
     from resettle.https.authorization import Authorizer
@@ -86,7 +86,7 @@ class Endpoint(Generic[Metrics]):
         self.metrics = build_metrics() if settings is not None and settings.metrics else None
 
     @asynccontextmanager
-    async def open(self, status: Callable[[], Status]) -> AsyncIterator[int]:
+    async def open(self, status: Callable[[], ComponentStatus]) -> AsyncIterator[int]:
         """Serve while the block lasts; gives the port, 0 if nothing is served."""
         if self._settings is None:
             yield 0
@@ -112,7 +112,7 @@ class Endpoint(Generic[Metrics]):
     def _server(
         self,
         settings: EndpointSettings,
-        status: Callable[[], Status],
+        status: Callable[[], ComponentStatus],
         authorizer: Authorizer | None,
     ) -> HttpsServer | None:
         """The server, or None if its port is taken and serving is optional."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from resettle.runtime.status import Role, Status
+from resettle.runtime.status import Role, ComponentStatus
 from resettle.runtime.watching import STALE_SECONDS
 from resettle.times import format_seconds
 
@@ -37,7 +37,7 @@ _FASTEST = 1
 
 
 def metrics_routes(
-    metrics: ComponentMetrics, status: Callable[[], Status]
+    metrics: ComponentMetrics, status: Callable[[], ComponentStatus]
 ) -> list[web.AbstractRouteDef]:
     """The routes of `/metrics`."""
 
@@ -65,35 +65,35 @@ OVERDUE_SECONDS = 600.0
 """How long there may be no sign of work, beyond the interval: the longest wait within a cycle is
 for a plan, which takes seconds, or for one response of the API server."""
 
-Check = Callable[[Status], str]
+Check = Callable[[ComponentStatus], str]
 """Gives the reason why the check fails; empty if it passes."""
 
 
-def _ping(status: Status) -> str:
+def _ping(status: ComponentStatus) -> str:
     return ""
 
 
-def _cycle(status: Status) -> str:
+def _cycle(status: ComponentStatus) -> str:
     if status.role is Role.STANDBY or status.quiet_for <= status.interval + OVERDUE_SECONDS:
         return ""
     return f"no sign of work for {format_seconds(status.quiet_for)}"
 
 
-def _lease_not_lost(status: Status) -> str:
+def _lease_not_lost(status: ComponentStatus) -> str:
     return "the lease was lost" if status.role is Role.LOST else ""
 
 
-def _leads_or_could_lead(status: Status) -> str:
+def _leads_or_could_lead(status: ComponentStatus) -> str:
     if status.role is Role.STANDBY and status.lease_silence > STALE_SECONDS:
         return f"the lease could not be read for {format_seconds(status.lease_silence)}"
     return _lease_not_lost(status)
 
 
-def _policy(status: Status) -> str:
+def _policy(status: ComponentStatus) -> str:
     return "" if status.policy_taken_at else "no policy has been loaded yet"
 
 
-def _cache(status: Status) -> str:
+def _cache(status: ComponentStatus) -> str:
     if status.role is Role.STANDBY:
         return ""  # it watches nothing until it leads
     if status.ages is None:
@@ -102,7 +102,7 @@ def _cache(status: Status) -> str:
     return ", ".join(f"{kind} is {format_seconds(age)} old" for kind, age in sorted(old.items()))
 
 
-def _shutdown(status: Status) -> str:
+def _shutdown(status: ComponentStatus) -> str:
     return "it is stopping" if status.stopping else ""
 
 
@@ -123,7 +123,7 @@ READY: Mapping[str, Check] = {
 def run_checks(
     name: str,
     checks: Mapping[str, Check],
-    status: Status,
+    status: ComponentStatus,
     *,
     verbose: bool = False,
     exclude: Collection[str] = (),
@@ -149,7 +149,7 @@ def run_checks(
 HEALTH: Mapping[str, Mapping[str, Check]] = {"healthz": ALIVE, "livez": ALIVE, "readyz": READY}
 
 
-def health_routes(status: Callable[[], Status]) -> list[web.AbstractRouteDef]:
+def health_routes(status: Callable[[], ComponentStatus]) -> list[web.AbstractRouteDef]:
     """The routes of health, each with all its checks or a single check."""
     routes: list[web.AbstractRouteDef] = []
     for name in HEALTH:
@@ -159,7 +159,7 @@ def health_routes(status: Callable[[], Status]) -> list[web.AbstractRouteDef]:
 
 
 def _health_handler(
-    name: str, status: Callable[[], Status]
+    name: str, status: Callable[[], ComponentStatus]
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def health(request: web.Request) -> web.Response:
         checks = HEALTH[name]

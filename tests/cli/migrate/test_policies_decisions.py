@@ -1,8 +1,8 @@
-"""Policies as people write them are decided here as the peer was seen to decide them.
+"""Policies as people write them give the decisions that were recorded from upstream.
 
-tools/upstream_record made the record. Where the peer draws lots, ours may fall otherwise than in any of
-its six runs; then an order of nodes and pods is looked for under which we agree, as in
-tests/parity: what differs is the lot, not the rule.
+tools/upstream_record made the record. Where upstream chooses at random, our choice may be in none
+of its six runs; then an order of nodes and pods is searched under which both agree, as in
+tests/parity: the order differs, not the rule.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ EMPTY = "start with `apiVersion: descheduler/v1alpha2` and `kind: DeschedulerPol
         ),
         pytest.param(
             HEAD + "profiles: &a\n- pluginConfig: *a",
-            "3:11: an alias in here refers to a mapping or list that contains it; write the inner part out",
+            "3:11: an alias in here refers to a mapping or list that contains it; "
+            "write the inner part out",
             id="an alias inside itself",
         ),
         pytest.param(

@@ -14,7 +14,7 @@ from resettle.eviction.in_flight import InFlightMove, MoveStage
 from resettle.framework import Args, Plugin
 from resettle.framework.mover import ApiRequests, MoveResponse, MoveResult, Options
 from resettle.framework.plan import Move
-from resettle.runtime.status import Result, Role, Status
+from resettle.runtime.status import Result, Role, ComponentStatus
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.testing import Fault, budget, node, pod
@@ -370,7 +370,7 @@ def test_nothing_of_ours_grows_with_the_cluster() -> None:
 def test_a_reset_has_everything_begin_at_zero() -> None:
     metrics = RunMetrics()
     metrics.move_sent(to_leave(seen()), MoveResponse(MoveResult.EVICTED))
-    metrics.update(Status(role=Role.ALONE))
+    metrics.update(ComponentStatus(role=Role.ALONE))
 
     metrics.reset()
 
@@ -384,10 +384,10 @@ def test_a_reset_has_everything_begin_at_zero() -> None:
 def test_kinds_that_were_never_listed_have_no_age() -> None:
     metrics = RunMetrics()
 
-    metrics.update(Status(role=Role.ALONE, ages={"Pod": float("inf"), "Node": 3.0}))
+    metrics.update(ComponentStatus(role=Role.ALONE, ages={"Pod": float("inf"), "Node": 3.0}))
 
     assert read(metrics, "resettle_cache_age_seconds") == 3
-    metrics.update(Status(role=Role.STANDBY))
+    metrics.update(ComponentStatus(role=Role.STANDBY))
     assert read(metrics, "resettle_cache_age_seconds") == 0
     assert read(metrics, "resettle_cache_synced") == 0
     assert read(metrics, "resettle_role", role="standby") == 1

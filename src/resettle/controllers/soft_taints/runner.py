@@ -31,7 +31,7 @@ from resettle.log import Log
 from resettle.rbac.permissions import ApiPermission, soft_tainter_permissions
 from resettle.runtime.policy_file import LoadedPolicy
 from resettle.runtime.runner import ComponentRunner, ComponentSettings, Runtime, policy_file_of
-from resettle.runtime.status import Status
+from resettle.runtime.status import ComponentStatus
 from resettle.runtime.watching import watch_cluster, why_stale
 from resettle.utilization.sources.poller import UsagePoller
 
@@ -183,7 +183,7 @@ class SoftTainting:
         last = LastRound(self._clock.now(), seconds, result, reconciled)
         self._observer.round_ended(last)
 
-    def add_details(self, status: Status) -> Status:
+    def add_details(self, status: ComponentStatus) -> ComponentStatus:
         """The status as it is: the tainter has nothing to add."""
         return status
 

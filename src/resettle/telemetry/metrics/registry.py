@@ -14,7 +14,7 @@ import re
 
 import prometheus_client as prometheus
 
-from resettle.runtime.status import Role, Status
+from resettle.runtime.status import Role, ComponentStatus
 from resettle.telemetry.metrics import catalogue
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE, Metric
 
@@ -54,7 +54,7 @@ class ComponentMetrics:
             metric.name, metric.help, metric.labels, registry=self._registry, buckets=metric.buckets
         )
 
-    def update(self, status: Status) -> None:
+    def update(self, status: ComponentStatus) -> None:
         """Set the gauges from the status."""
         for role in Role:
             self._role.labels(role).set(role is status.role)

@@ -19,7 +19,7 @@ from resettle.framework.mover import MoveResponse, MoveResult
 from resettle.framework.plan import Move, NodeUtilizationSummary, PluginRun
 from resettle.framework.verdict import Limit
 from resettle.model.snapshot import Snapshot
-from resettle.runtime.status import LastCycle, Result, Status
+from resettle.runtime.status import LastCycle, Result, ComponentStatus
 from resettle.telemetry.metrics import catalogue
 from resettle.telemetry.metrics.catalogue import Metric
 from resettle.telemetry.metrics.registry import ComponentMetrics
@@ -234,7 +234,7 @@ class RunMetrics(ComponentMetrics):
 
     # -- when metrics are fetched ----------------------------------------------------------------
 
-    def update(self, status: Status) -> None:
+    def update(self, status: ComponentStatus) -> None:
         """Set the gauges from the status."""
         super().update(status)
         for stage in MoveStage:

@@ -17,7 +17,7 @@ from resettle.controllers.soft_taints.apply import PatchResult, WriteResult
 from resettle.controllers.soft_taints.desired import OVERUTILIZED
 from resettle.controllers.soft_taints.reconcile import ReconcileResult
 from resettle.controllers.soft_taints.runner import LastRound, RoundResult
-from resettle.runtime.status import Status
+from resettle.runtime.status import ComponentStatus
 from resettle.telemetry.metrics import catalogue
 from resettle.telemetry.metrics.registry import ComponentMetrics
 from resettle.utilization.bands import OVER, UNDER, UNKNOWN, WITHIN
@@ -90,7 +90,7 @@ class SoftTainterMetrics(ComponentMetrics):
             self._doubts, (wanted.problem for wanted in desired if wanted.problem)
         )
 
-    def update(self, status: Status) -> None:
+    def update(self, status: ComponentStatus) -> None:
         """Set the gauges from the status."""
         super().update(status)
         self._interval.set(status.interval)
