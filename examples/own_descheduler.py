@@ -42,9 +42,10 @@ def deschedule(args: CordonArgs, view: View, draft: Draft) -> Stopped | None:
     streaks = {node.name: before.get(node.name, 0) + 1 for node in view.nodes if node.unschedulable}
     draft.remember(streaks)
     due = [node for node in view.nodes if streaks.get(node.name, 0) >= args.cycles]
-    for node in due:
-        for pod in draft.sort(view.active_on(node)):
-            draft.propose(pod, because=f"{node.name} is cordoned for {streaks[node.name]} cycles")
+    for cordoned in due:
+        reason = f"{cordoned.name} is cordoned for {streaks[cordoned.name]} cycles"
+        for candidate in draft.sort(view.active_on(cordoned)):
+            draft.propose(candidate, because=reason)
     return None if due else PATIENT
 
 

@@ -73,10 +73,11 @@ class CycleReport(Struct, frozen=True):
         every = (outcome for drawn in self.rounds for outcome in drawn.outcomes)
         return next(
             (
-            outcome.message
-            for outcome in every
-            if outcome.result is MoveResult.UNSENT and outcome.message
-        ), ""
+                outcome.message
+                for outcome in every
+                if outcome.result is MoveResult.UNSENT and outcome.message
+            ),
+            "",
         )
 
     @property

@@ -36,10 +36,10 @@ def document() -> Any:
 class Marker:
     """A tainter that has marked everything."""
 
-    def written(self, snapshot: Snapshot) -> list[Node]:
+    def tainted_nodes(self, snapshot: Snapshot) -> list[Node]:
         return []
 
-    def marks(self, node: Node) -> tuple[Taint, ...]:
+    def own_taints(self, node: Node) -> tuple[Taint, ...]:
         return (Taint("full", PREFER_NO_SCHEDULE),)
 
 

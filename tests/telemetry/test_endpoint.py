@@ -20,7 +20,7 @@ from resettle.kube.auth.access import Access
 from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.log import Log
-from resettle.runtime.status import Role, ComponentStatus
+from resettle.runtime.status import ComponentStatus, Role
 from resettle.telemetry import Endpoint, EndpointSettings, build_run_metrics
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.testing import ApiServer, DeniedPermission, Fault, ManualClock, node, pod

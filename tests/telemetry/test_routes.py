@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from resettle.runtime.status import Role, ComponentStatus
+from resettle.runtime.status import ComponentStatus, Role
 from resettle.telemetry.routes import ALIVE, OVERDUE_SECONDS, READY, run_checks
 
 WELL = ComponentStatus(
@@ -68,7 +68,9 @@ def so(status: ComponentStatus = WELL, **more: Any) -> ComponentStatus:
         pytest.param(so(stopping=True), [], ["shutdown"], id="on its way out"),
     ],
 )
-def test_alive_and_ready(status: ComponentStatus, not_alive: list[str], not_ready: list[str]) -> None:
+def test_alive_and_ready(
+    status: ComponentStatus, not_alive: list[str], not_ready: list[str]
+) -> None:
     assert failing(ALIVE, status) == not_alive
     assert failing(READY, status) == not_ready
 

@@ -20,7 +20,14 @@ from resettle.rbac.permissions import ApiPermission, required_permissions
 from resettle.runtime.cycle_setup import CycleSetup, RunSettings
 from resettle.runtime.policy_file import LoadedPolicy
 from resettle.runtime.runner import ComponentRunner, Runtime, policy_file_of
-from resettle.runtime.status import IGNORE_RUN, LastCycle, Result, RunObserver, ComponentStatus, result_of
+from resettle.runtime.status import (
+    IGNORE_RUN,
+    ComponentStatus,
+    LastCycle,
+    Result,
+    RunObserver,
+    result_of,
+)
 from resettle.runtime.watching import why_stale
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from resettle.runtime.status import Role, ComponentStatus
+from resettle.runtime.status import ComponentStatus, Role
 from resettle.runtime.watching import STALE_SECONDS
 from resettle.times import format_seconds
 

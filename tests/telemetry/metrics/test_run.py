@@ -14,7 +14,7 @@ from resettle.eviction.in_flight import InFlightMove, MoveStage
 from resettle.framework import Args, Plugin
 from resettle.framework.mover import ApiRequests, MoveResponse, MoveResult, Options
 from resettle.framework.plan import Move
-from resettle.runtime.status import Result, Role, ComponentStatus
+from resettle.runtime.status import ComponentStatus, Result, Role
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.testing import Fault, budget, node, pod

@@ -14,7 +14,7 @@ import re
 
 import prometheus_client as prometheus
 
-from resettle.runtime.status import Role, ComponentStatus
+from resettle.runtime.status import ComponentStatus, Role
 from resettle.telemetry.metrics import catalogue
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE, Metric
 

@@ -19,7 +19,7 @@ from resettle.framework.mover import MoveResponse, MoveResult
 from resettle.framework.plan import Move, NodeUtilizationSummary, PluginRun
 from resettle.framework.verdict import Limit
 from resettle.model.snapshot import Snapshot
-from resettle.runtime.status import LastCycle, Result, ComponentStatus
+from resettle.runtime.status import ComponentStatus, LastCycle, Result
 from resettle.telemetry.metrics import catalogue
 from resettle.telemetry.metrics.catalogue import Metric
 from resettle.telemetry.metrics.registry import ComponentMetrics
