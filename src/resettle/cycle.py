@@ -1,7 +1,7 @@
 """One cycle from start to finish: take a snapshot, plan, execute, and plan again what was declined.
 
 What `plan` shows is what happens here: the same planner, on a snapshot of the cache. Where the API
-server declines a move, the plan is drawn again from the same snapshot, with the outcomes so far
+server declines a move, the plan is drawn again from the same snapshot, with the responses so far
 taken into account, a few times at most.
 """
 
@@ -38,10 +38,10 @@ ExecutePlan = Callable[[Sequence[Move], Snapshot], Awaitable[list[MoveResponse]]
 
 
 class Round(Struct, frozen=True):
-    """A plan, and the outcomes of its moves."""
+    """A plan, and the responses of its moves."""
 
     plan: Plan
-    outcomes: tuple[MoveResponse, ...]
+    responses: tuple[MoveResponse, ...]
 
 
 class CycleReport(Struct, frozen=True):
@@ -65,17 +65,17 @@ class CycleReport(Struct, frozen=True):
     @property
     def endings(self) -> Counter[MoveResult]:
         """How many moves ended in which way."""
-        return Counter(outcome.result for drawn in self.rounds for outcome in drawn.outcomes)
+        return Counter(response.result for drawn in self.rounds for response in drawn.responses)
 
     @property
     def cut_short(self) -> str:
         """Why it ended before all was sent; empty if all was."""
-        every = (outcome for drawn in self.rounds for outcome in drawn.outcomes)
+        every = (outcome for drawn in self.rounds for response in drawn.responses)
         return next(
             (
-                outcome.message
-                for outcome in every
-                if outcome.result is MoveResult.UNSENT and outcome.message
+                response.message
+                for response in every
+                if response.result is MoveResult.UNSENT and response.message
             ),
             "",
         )
@@ -132,11 +132,11 @@ async def _cycle(context: CycleContext) -> CycleReport:
         with phases.phase("plan"):
             plan = await _draw_in_thread(partial(draw, earlier_rounds=earlier_rounds))
         with phases.phase("carry-out"):
-            outcomes = tuple(await context.execute(plan.moves, snapshot))
-        rounds.append(Round(plan, outcomes))
-        if not _worth_another_plan(outcomes):
+            responses = tuple(await context.execute(plan.moves, snapshot))
+        rounds.append(Round(plan, responses))
+        if not _worth_another_plan(responses):
             break
-        earlier_rounds = earlier_rounds.after(plan.moves, outcomes)
+        earlier_rounds = earlier_rounds.after(plan.moves, responses)
     context.history = rounds[-1].plan.history
     context.event_writer.record_held_back(rounds[-1].plan.held_back)
     report = CycleReport(
@@ -177,11 +177,11 @@ async def _draw_in_thread(draw: Callable[[], Plan]) -> Plan:
         gc.enable()
 
 
-def _worth_another_plan(outcomes: Sequence[MoveResponse]) -> bool:
+def _worth_another_plan(responses: Sequence[MoveResponse]) -> bool:
     """Whether other pods may move instead of declined ones, and we may still act."""
-    endings = {outcome.result for outcome in outcomes}
-    return MoveResult.UNSENT not in endings and any(
-        ending.declined or ending is MoveResult.GONE for ending in endings
+    results = {response.result for response in responses}
+    return MoveResult.UNSENT not in results and any(
+        result.declined or result is MoveResult.GONE for result in results
     )
 
 
@@ -231,7 +231,7 @@ def log_state(context: CycleContext) -> None:
 async def preview(
     moves: Sequence[Move], snapshot: Snapshot, log: Log, moved: OnMoveResponse
 ) -> list[MoveResponse]:
-    """Log what would be evicted and return the outcome `shown` for each move."""
+    """Log what would be evicted and return the response `shown` for each move."""
     shown = MoveResponse(MoveResult.SHOWN)
     for move in moves:
         moved(move, shown)

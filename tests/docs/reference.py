@@ -45,17 +45,17 @@ def stopped_codes() -> set[str]:
 def unwanted_codes() -> set[str]:
     """Every code with which a plugin of ours passes a pod over, in its turn or when asked."""
     asked = {code for first in calls_of("NotProposed") for code in _codes(first)}
-    return asked | doubt_codes() | {code for code, of_node in _notes() if not of_node}
+    return asked | usage_problem_codes() | {code for code, of_node in _notes() if not of_node}
 
 
 def noted_codes() -> set[str]:
     """Every code of a remark on a node."""
-    return doubt_codes() | {code for code, of_node in _notes() if of_node}
+    return usage_problem_codes() | {code for code, of_node in _notes() if of_node}
 
 
-def doubt_codes() -> set[str]:
-    """Every code under which what was measured of a node is not gone by."""
-    return {code for first in calls_of("Doubt") for code in _codes(first)}
+def usage_problem_codes() -> set[str]:
+    """Every code under which what was measured of a node is not used."""
+    return {code for first in calls_of("UsageProblem") for code in _codes(first)}
 
 
 def _notes() -> Iterator[tuple[str, bool]]:

@@ -58,4 +58,4 @@ def test_every_annotation_is_listed(annotation: str) -> None:
 
 @pytest.mark.parametrize("name", [it for it in controllers.__all__ if it.islower()])
 def test_every_builder_is_mentioned(name: str) -> None:
-    assert name == "seen" or f"`{name}`" in PAGE
+    assert name == "observe" or f"`{name}`" in PAGE

@@ -16,7 +16,7 @@ import pytest
 from resettle.clock import SYSTEM
 from resettle.errors import ClusterError
 from resettle.kube.auth.kubeconfig import read_kubeconfig
-from resettle.kube.leader_election.election import Lease
+from resettle.kube.leader_election.election import LeaderElector
 from resettle.kube.transport.client import Client
 from resettle.log import QUIET
 from tests import ROOT
@@ -153,7 +153,7 @@ def test_a_lease_that_is_deleted_is_made_anew_by_its_holder(ring: Ring, api: Api
 def test_a_namespace_that_is_not_there_is_named(ring: Ring) -> None:
     async def told() -> None:
         async with Client(read_kubeconfig(ring.kubeconfig)) as client:
-            await Lease(client, timed("nowhere-at-all"), "a", SYSTEM, QUIET).acquire()
+            await LeaderElector(client, timed("nowhere-at-all"), "a", SYSTEM, QUIET).acquire()
 
     with pytest.raises(ClusterError, match="there is no namespace nowhere-at-all"):
         asyncio.run(asyncio.wait_for(told(), 30))

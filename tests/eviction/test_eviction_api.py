@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resettle.eviction.eviction_api import eviction_of, outcome_of
+from resettle.eviction.eviction_api import eviction_of, move_response
 from resettle.framework import MoveResult
 from resettle.kube.status import Answer
 from tests.eviction.builders import WILLING, options, seen
@@ -139,7 +139,7 @@ def because_of_budget(message: str, **more: Any) -> Answer:
     ],
 )
 def test_an_answer_becomes_an_outcome(reply: Answer, ending: MoveResult, says: str) -> None:
-    outcome = outcome_of(reply, seen(), options())
+    outcome = move_response(reply, seen(), options())
 
     assert (outcome.result, outcome.message) == (ending, says)
 
@@ -164,7 +164,7 @@ def test_a_refusal_may_mean_that_the_move_has_begun(
 ) -> None:
     asked = seen(annotations=annotations, phase=phase)
 
-    outcome = outcome_of(answer(429, message), asked, options(in_background=gate))
+    outcome = move_response(answer(429, message), asked, options(in_background=gate))
 
     assert (outcome.result, outcome.message) == (ending, message)
 

@@ -191,7 +191,7 @@ def test_a_pod_that_others_would_go_before_is_told_so() -> None:
     assert answer.refused
     assert pod_text(answer, Paint(False), 1000).splitlines()[-1] == (
         "hint: we found no change to the policy or cluster that would move it, because it keeps "
-        "data in local storage; without that, others would go and it would stay"
+        "data in local storage; without that, other pods would be evicted instead"
     )
 
 

@@ -56,7 +56,7 @@ def test_every_difference_is_one_of_lots(monkeypatch: pytest.MonkeyPatch) -> Non
         lots.shuffle(shuffled)
         return shuffled
 
-    monkeypatch.setattr(Draft, "walked", drawn_anew)
+    monkeypatch.setattr(Draft, "presort", drawn_anew)
     for case in all_cases().values():
         assert len(case.choices) > 1, f"{case.id}: the peer made one choice in all its runs"
         descheduler, snapshot = case.descheduler, case.snapshot

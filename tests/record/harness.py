@@ -96,11 +96,11 @@ def replays_as(
     assert [plan_json(act.plan) for act in replay.rounds] == [
         plan_json(one.plan) for one in report.rounds
     ]
-    assert [[it.outcome for it in one.moves] for one in recorded.entry.rounds] == [
-        list(one.outcomes) for one in report.rounds
+    assert [[it.response for it in one.moves] for one in recorded.entry.rounds] == [
+        list(one.responses) for one in report.rounds
     ]
     earlier_rounds = NO_EARLIER_ROUNDS
     for act, one in zip(replay.rounds, report.rounds, strict=True):
         assert act.earlier_rounds.moves.keys() == earlier_rounds.moves.keys()
-        earlier_rounds = earlier_rounds.after(one.plan.moves, one.outcomes)
+        earlier_rounds = earlier_rounds.after(one.plan.moves, one.responses)
     return snapshot

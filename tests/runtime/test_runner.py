@@ -267,7 +267,7 @@ def test_a_profile_may_have_a_mover_of_its_own() -> None:
             (options,) = gentle.told
             assert (options.initiator, options.profile) == ("PodLifeTime", "main")
             assert options.grace_period_seconds == 7
-            assert "has lived" in options.reason
+            assert "is 3h old" in options.reason
 
     play(story())
 

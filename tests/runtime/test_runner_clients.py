@@ -28,6 +28,10 @@ def test_evictions_and_events_are_held_back_and_watches_never(
         settings = ComponentSettings(qps=qps, burst=burst)
         access = Access(server="http://127.0.0.1:9")
         async with open_clients(access, settings, ManualClock(), Stop()) as clients:
-            return clients.free.at_once(), clients.paced.at_once(), clients.for_events.at_once()
+            return (
+                clients.unlimited.at_once(),
+                clients.paced.at_once(),
+                clients.for_events.at_once(),
+            )
 
     assert asyncio.run(told()) == (math.inf, at_once, at_once)

@@ -30,15 +30,15 @@ _NOT_ALLOWED = "cannot create resource"
 class EvictionAPI:
     """Evicts pods by `policy/v1`."""
 
-    def __init__(self, hands: ApiRequests) -> None:
-        self._hands = hands
+    def __init__(self, api: ApiRequests) -> None:
+        self._api = api
 
     async def move(self, move: Move, options: Options) -> MoveResponse:
         """Has the pod leave, and says what came of it."""
         pod = move.pod
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction"
         try:
-            reply = await self._hands.send("POST", path, eviction_of(pod, options))
+            reply = await self._api.send("POST", path, eviction_of(pod, options))
         except AnswerLost as error:
             return MoveResponse(MoveResult.UNKNOWN, str(error))
         except ClusterUnreachable as error:
@@ -46,7 +46,7 @@ class EvictionAPI:
             raise NotNow(str(error)) from None
         except ClusterError as error:
             return MoveResponse(MoveResult.ERROR, str(error))
-        return outcome_of(reply, pod, options)
+        return move_response(reply, pod, options)
 
 
 def eviction_of(pod: Pod, options: Options) -> bytes:
@@ -69,13 +69,13 @@ def eviction_of(pod: Pod, options: Options) -> bytes:
     )
 
 
-def outcome_of(reply: ApiResponse, pod: Pod, options: Options) -> MoveResponse:
+def move_response(reply: ApiResponse, pod: Pod, options: Options) -> MoveResponse:
     """What an answer to an eviction means."""
     if reply.status < 300:
         return MoveResponse(MoveResult.EVICTED)
     answer = Answer(reply.status, reply.body)
     status = status_of(answer)
-    return MoveResponse(_ending(answer, pod, options), _message(status))
+    return MoveResponse(_result_of(answer, pod, options), _message(status))
 
 
 def _message(status: Status) -> str:
@@ -86,7 +86,7 @@ def _message(status: Status) -> str:
     return causes or status.message
 
 
-def _ending(answer: Answer, pod: Pod, options: Options) -> MoveResult:
+def _result_of(answer: Answer, pod: Pod, options: Options) -> MoveResult:
     status = status_of(answer)
     match answer.status:
         case 404:
@@ -119,9 +119,9 @@ def _ending(answer: Answer, pod: Pod, options: Options) -> MoveResult:
             return MoveResult.ERROR
 
 
-def make(args: Args, hands: ApiRequests) -> EvictionAPI:
+def make(args: Args, api: ApiRequests) -> EvictionAPI:
     """The mover of a profile."""
-    return EvictionAPI(hands)
+    return EvictionAPI(api)
 
 
 def acts(args: Args) -> tuple[Permission, ...]:

@@ -59,7 +59,7 @@ class PlanExecutor:
         in_flight: InFlightMoves,
         event_writer: EventWriter,
         log: Log,
-        on_move: OnMoveResponse = lambda move, outcome: None,
+        on_move: OnMoveResponse = lambda move, response: None,
         grace_period_seconds: int | None = None,
         in_background: bool = True,
         at_once: int = AT_ONCE,
@@ -76,43 +76,43 @@ class PlanExecutor:
         self._at_once = at_once
 
     async def execute(self, moves: Sequence[Move], snapshot: Snapshot) -> list[MoveResponse]:
-        """Send each move to its mover; return the outcomes in the order of the moves."""
-        outcomes: list[MoveResponse] = [MoveResponse(MoveResult.UNSENT)] * len(moves)
+        """Send each move to its mover; return the responses in the order of the moves."""
+        responses: list[MoveResponse] = [MoveResponse(MoveResult.UNSENT)] * len(moves)
         locks = BudgetLocks(snapshot)
         todo = iter(enumerate(moves))
 
         async def work() -> None:
             for index, move in todo:
                 async with locks.hold(move.pod):
-                    outcomes[index] = await self._execute_move(move)
-                if outcomes[index].result is MoveResult.UNSENT:
+                    responses[index] = await self._execute_move(move)
+                if responses[index].result is MoveResult.UNSENT:
                     return
 
         workers = min(self._at_once, len(moves))
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(work())
-        return outcomes
+        return responses
 
     async def _execute_move(self, move: Move) -> MoveResponse:
         try:
             self._may_act()
-            outcome = self._last_check(move.pod) or _checked_outcome(await self._send(move))
+            response = self._last_check(move.pod) or _checked_response(await self._send(move))
         except NotNow as error:
             return MoveResponse(MoveResult.UNSENT, str(error))
         except Exception as error:
             # A mover from a plugin of others: what it did before it failed cannot be known.
-            outcome = MoveResponse(
+            response = MoveResponse(
                 MoveResult.UNKNOWN, f"the mover failed: {type(error).__name__}: {error}"
             )
-        self._log_outcome(move, outcome)
-        self._in_flight.add(move, outcome)
-        self._event_writer.record_move(move, outcome)
-        self._report_move(move, outcome)
-        return outcome
+        self._log_response(move, response)
+        self._in_flight.add(move, response)
+        self._event_writer.record_move(move, response)
+        self._report_move(move, response)
+        return response
 
     def _last_check(self, planned: Pod) -> MoveResponse | None:
-        """The outcome of a pod that need not or must not be moved any more, else None."""
+        """The response for a pod that need not or must not be moved any more, else None."""
         live = self._live_pod(planned.namespace, planned.name)
         if live is None or live.uid != planned.uid:
             return MoveResponse(MoveResult.GONE, "it went away by itself")
@@ -132,30 +132,30 @@ class PlanExecutor:
         )
         return self._movers[move.profile].move(move, options)
 
-    def _log_outcome(self, move: Move, outcome: MoveResponse) -> None:
-        ending = outcome.result
+    def _log_response(self, move: Move, response: MoveResponse) -> None:
+        result = response.result
         write = (
             self._log.warning
-            if ending in (MoveResult.UNKNOWN, MoveResult.ERROR)
+            if result in (MoveResult.UNKNOWN, MoveResult.ERROR)
             else self._log.info
         )
         write(
-            EVENTS.get(ending, str(ending)),
+            EVENTS.get(result, str(result)),
             pod=move.pod.key,
             uid=move.pod.uid,
             node=move.pod.node,
             profile=move.profile,
             plugin=move.plugin,
             reason=move.reason,
-            said=outcome.message or None,
+            said=response.message or None,
         )
 
 
-def _checked_outcome(outcome: object) -> MoveResponse:
-    """The answer of a mover if it is an outcome, else the outcome `unknown`."""
-    if isinstance(outcome, MoveResponse):
-        return outcome
-    return MoveResponse(MoveResult.UNKNOWN, f"the mover answered {outcome!r}, which is no outcome")
+def _checked_response(response: object) -> MoveResponse:
+    """What a mover answered if it is a response, else the response `unknown`."""
+    if isinstance(response, MoveResponse):
+        return response
+    return MoveResponse(MoveResult.UNKNOWN, f"the mover answered {response!r}, which is no outcome")
 
 
 EVENTS = {

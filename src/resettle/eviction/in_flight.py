@@ -97,9 +97,9 @@ class InFlightMoves:
         """The uids of the pods in flight."""
         return frozenset(self._moves)
 
-    def add(self, move: Move, outcome: MoveResponse) -> None:
+    def add(self, move: Move, response: MoveResponse) -> None:
         """Follow a move from now on, unless its end has been seen already."""
-        stage, pod = _STAGE_BY_ENDING.get(outcome.result), move.pod
+        stage, pod = _STAGE_BY_ENDING.get(response.result), move.pod
         if stage is None:
             return
         self._admit(InFlightMove(pod, stage, self._clock.steady(), move.plugin, move.profile))

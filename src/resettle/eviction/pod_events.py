@@ -64,11 +64,11 @@ class EventWriter:
         """Whether every event of the queue is written."""
         self._is_drained.set()
 
-    def record_move(self, move: Move, outcome: MoveResponse) -> None:
-        """Queue the event for the outcome of a move, if there is to be one."""
-        ending = outcome.result
-        if ending is MoveResult.EVICTED or (self.failures and ending.declined):
-            self._put(move, "" if ending is MoveResult.EVICTED else outcome.message or str(ending))
+    def record_move(self, move: Move, response: MoveResponse) -> None:
+        """Queue the event for the response to a move, if there is to be one."""
+        result = response.result
+        if result is MoveResult.EVICTED or (self.failures and result.declined):
+            self._put(move, "" if result is MoveResult.EVICTED else response.message or str(result))
 
     def record_held_back(self, moves: Iterable[HeldBack]) -> None:
         """Queue events for moves that a limit or a budget did not allow, if `failures` is set.

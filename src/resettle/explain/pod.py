@@ -135,7 +135,7 @@ def _out_of_scope_for(view: View, turn: PluginTurn, pod: Pod) -> NotProposed | N
         return NotProposed("finished", f"is finished ({pod.state.phase})")
     if isinstance(args, SelectingArgs) and pod.template not in view.templates_selected_by(args):
         if args.namespaces is not None and not args.namespaces.admits(pod.namespace):
-            says = f"its namespace {pod.namespace} is left out by `namespaces`"
+            says = f"its namespace {pod.namespace} is excluded by `namespaces`"
             return NotProposed("namespace-left-out", says)
         return NotProposed("labels-left-out", "its labels are not selected by `labelSelector`")
     return None

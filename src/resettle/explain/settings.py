@@ -130,13 +130,13 @@ def node_options(inputs: PlanInputs, refusal: Refusal) -> Iterator[ChangeOption]
     """Cordoned nodes uncordoned, and the node that lacks the least of one resource made larger."""
     grounds: list[NodeRejection] = refusal.facts.get("ruled_out", [])
     shortages: list[Shortage] = refusal.facts.get("short", [])
-    fleet = inputs.snapshot.node_index
+    node_index = inputs.snapshot.node_index
     for ground in grounds:
         if ground.code == "cordoned":
-            for node in islice(fleet.members(ground.nodes), MOST_CORDONED):
+            for node in islice(node_index.members(ground.nodes), MOST_CORDONED):
                 yield _uncordon_option(node)
     for short in shortages:
-        if node_short := fleet.get(short.node):
+        if node_short := node_index.get(short.node):
             yield _enlarge_option(node_short, short)
 
 

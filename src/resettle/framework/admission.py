@@ -111,10 +111,10 @@ class Admission:
     def _placement_refusal(self, pod: Pod, onto: NodeSet | None, packing: bool) -> Refusal | None:
         """Why no node will do for the pod."""
         projection = self._view.projection
-        takers = projection.feasible_nodes(pod)
-        if not takers:
+        feasible = projection.feasible_nodes(pod)
+        if not feasible:
             return NO_NODE
-        places = takers & projection.harmless_nodes(pod)
+        places = feasible & projection.harmless_nodes(pod)
         if not places:
             return WOULD_BREAK
         if onto is None or self._semantics.moves_without_gain:
@@ -123,7 +123,7 @@ class Admission:
             return NO_BETTER_NODE
         if packing:
             return None
-        likely = projection.likely_node(pod, takers)
+        likely = projection.likely_node(pod, feasible)
         if likely == projection.pod_locations.current_node(pod):
             return WOULD_RETURN
         better = places & onto & self._view.node_index.only(likely)

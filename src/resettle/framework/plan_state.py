@@ -31,25 +31,25 @@ class EarlierRounds(Struct, frozen=True):
     refusals: Mapping[str, Refusal] = {}
     """Why pods stayed that were asked to leave."""
 
-    def after(self, moves: Iterable[Move], outcomes: Iterable[MoveResponse]) -> Self:
-        """These rounds and one more, in which the moves had these outcomes."""
+    def after(self, moves: Iterable[Move], responses: Iterable[MoveResponse]) -> Self:
+        """These rounds and one more, in which the moves had these responses."""
         made, absent, refusals = dict(self.moves), set(self.absent), dict(self.refusals)
-        for move, outcome in zip(moves, outcomes, strict=True):
+        for move, response in zip(moves, responses, strict=True):
             uid = move.pod.uid
-            if outcome.result.counts_as_leaving:
+            if response.result.counts_as_leaving:
                 made[uid] = move
-            elif outcome.result is MoveResult.GONE:
+            elif response.result is MoveResult.GONE:
                 absent.add(uid)
-            elif outcome.result.declined:
-                refusals[uid] = _refusal_after(outcome)
+            elif response.result.declined:
+                refusals[uid] = _refusal_after(response)
         return type(self)(made, frozenset(absent), refusals)
 
 
-def _refusal_after(outcome: MoveResponse) -> Refusal:
-    if not outcome.message:
+def _refusal_after(response: MoveResponse) -> Refusal:
+    if not response.message:
         return Refusal("declined", "was not moved when it was asked to leave", "mover")
     return Refusal(
-        "declined", "was asked to leave and stays: {says}", "mover", {"says": outcome.message}
+        "declined", "was asked to leave and stays: {says}", "mover", {"says": response.message}
     )
 
 

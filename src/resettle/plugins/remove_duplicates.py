@@ -1,7 +1,7 @@
 """RemoveDuplicates: spread the pods of one owner where several of them share a node.
 
-The first pod of a kind on a node is the original; how many more may stay depends on the number of
-nodes that could take them (upstream's getTargetNodes).
+Copies are pods with the same owner and images. A node keeps the first copy; how many more may stay
+depends on the number of nodes that could take them (upstream's getTargetNodes).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Args(PluginArgs, frozen=True, kw_only=True):
     """Arguments of RemoveDuplicates."""
 
     namespaces: Namespaces | None = None
-    """Namespaces to keep to or to keep out of; at most one of the two lists."""
+    """Namespaces to include or to exclude; only one of the two lists may be set."""
     exclude_owner_kinds: tuple[str, ...] = ()
-    """Pods with an owner of such a kind are not looked at."""
+    """Pods with an owner of one of these kinds are ignored."""
 
     def problems(self) -> Iterator[Problem]:
         yield from include_exclude_problems(self.namespaces, "namespaces")
@@ -61,13 +61,16 @@ class Copies:
         self.surplus: dict[OwnerKey, dict[str, list[Pod]]] = {}
         self.first: dict[OwnerKey, dict[str, list[Pod]]] = {}
         """The copies that each node keeps in any case."""
-        kinds = _alike(args, view)
-        crowds = {kind: _crowd(templates, view) for kind, templates in enumerate(kinds)}
+        groups = _groups_of_copies(args, view)
+        sharing = [_pods_sharing_a_node(templates, view) for templates in groups]
         owners = {
-            key for kind, crowd in crowds.items() if crowd for key in owner_keys(kinds[kind][0])
+            key
+            for templates, pods in zip(groups, sharing, strict=True)
+            if pods
+            for key in owner_keys(templates[0])
         }
         in_scope = view.names_in_scope
-        for templates in kinds:
+        for templates in groups:
             keys = owner_keys(templates[0])
             if not owners.isdisjoint(keys):
                 movable = sum(
@@ -77,43 +80,43 @@ class Copies:
                 )
                 for key in keys:
                     self.total[key] += movable
-        kind_of = {pod: kind for kind, crowd in crowds.items() for pod in crowd}
-        for node, pods in view.pods_by_node(kind_of):
+        group_of = {pod: group for group, pods in enumerate(sharing) for pod in pods}
+        for node, pods in view.pods_by_node(group_of):
             seen: set[int] = set()
             for pod in draft.presort(pods):
                 if not draft.could_go(pod):
                     continue
-                kind = kind_of[pod]
-                copies = self.surplus if kind in seen else self.first
-                seen.add(kind)
+                group = group_of[pod]
+                copies = self.surplus if group in seen else self.first
+                seen.add(group)
                 for key in owner_keys(pod.template):
                     copies.setdefault(key, {}).setdefault(node.name, []).append(pod)
 
-    def share(self, key: OwnerKey, view: View) -> int | None:
-        """How many copies of the owner a node should have; None if there is no other place."""
+    def max_copies_per_node(self, key: OwnerKey, view: View) -> int | None:
+        """How many copies of an owner a node may keep; None if fewer than two nodes could take them."""
         per_node = self.surplus[key]
         targets = target_nodes((pod for pods in per_node.values() for pod in pods), view)
-        places = targets.bit_count()
-        return None if places < 2 else -(-self.total[key] // places)
+        count = targets.bit_count()
+        return None if count < 2 else -(-self.total[key] // count)
 
 
-def _alike(args: Args, view: View) -> list[list[Template]]:
-    """Templates that are looked at, those together whose pods are copies of one another."""
-    alike: dict[Signature, list[Template]] = {}
+def _groups_of_copies(args: Args, view: View) -> list[list[Template]]:
+    """Templates the plugin checks, grouped so that the pods of one group are copies."""
+    groups: dict[Signature, list[Template]] = {}
     cached_per_template = view.pod_index.cached_per_template
     for template in view.pod_index.templates:
         if is_checked(args, template):
-            alike.setdefault(cached_per_template(template, _signature), []).append(template)
-    return list(alike.values())
+            groups.setdefault(cached_per_template(template, _signature), []).append(template)
+    return list(groups.values())
 
 
-def _crowd(templates: Iterable[Template], view: View) -> list[Pod]:
+def _pods_sharing_a_node(templates: Iterable[Template], view: View) -> list[Pod]:
     """Pods of these templates that share their node with another of them."""
     pods = [pod for template in templates for pod in view.active_of(template)]
     if len({pod.node for pod in pods}) == len(pods):
         return []
-    on = Counter([pod.node for pod in pods])
-    return [pod for pod in pods if on[pod.node] > 1]
+    per_node = Counter([pod.node for pod in pods])
+    return [pod for pod in pods if per_node[pod.node] > 1]
 
 
 def _signature(template: Template) -> Signature:
@@ -129,7 +132,7 @@ def _signature(template: Template) -> Signature:
 
 def target_nodes(pods: Iterable[Pod], view: View) -> NodeSet:
     """Nodes that could take one of these copies, as far as labels and taints say."""
-    fleet, targets = view.node_index, 0
+    node_index, targets = view.node_index, 0
     by_spelling = view.semantics.copies_compared_by_spelling
     asked: set[object] = set()
     for pod in pods:
@@ -138,17 +141,19 @@ def target_nodes(pods: Iterable[Pod], view: View) -> NodeSet:
             continue
         asked.add(key)
         demand = pod.spec.demand
-        welcoming = (
-            fleet.possibly_matching_node_affinity if by_spelling else fleet.matching_node_affinity
+        matching_affinity = (
+            node_index.possibly_matching_node_affinity
+            if by_spelling
+            else node_index.matching_node_affinity
         )
-        open_nodes = (
+        possible_nodes = (
             view.in_scope
-            & fleet.tolerated_by(demand.tolerations)
-            & welcoming(demand, pod.node)
-            & (fleet.all_nodes if by_spelling else fleet.schedulable)
+            & node_index.tolerated_by(demand.tolerations)
+            & matching_affinity(demand, pod.node)
+            & (node_index.all_nodes if by_spelling else node_index.schedulable)
         )
-        if open_nodes.bit_count() > 1:
-            targets |= open_nodes
+        if possible_nodes.bit_count() > 1:
+            targets |= possible_nodes
     return targets
 
 
@@ -175,24 +180,24 @@ def _canonical(term: NodeTerm) -> tuple[object, ...]:
 
 
 def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
-    """Propose of each owner the copies above the number expected on a node."""
+    """Propose, for each owner and node, the copies above the number that the node may keep."""
     copies = Copies(args, view, draft)
     if draft.keeps_notes:
         _note_pods_that_stay(copies, view, draft)
     for key, per_node in sorted(copies.surplus.items()):
-        share = copies.share(key, view)
-        if share is None:
+        max_copies = copies.max_copies_per_node(key, view)
+        if max_copies is None:
             continue
         owner = f"{key[1]} {key[2]}"
-        shares = None if draft.semantics.weak_fit else Shares(key, share, view)
+        counts = None if draft.semantics.weak_fit else CopiesPerNode(key, max_copies, view)
         for node, pods in per_node.items():
-            surplus = max(0, len(pods) + 1 - share)
+            surplus = max(0, len(pods) + 1 - max_copies)
             for pod in draft.sort(pods)[:surplus]:
-                why = f"{len(pods) + 1} copies of {owner} are on {node}, at most {share} expected"
-                better = shares.with_fewer if shares else None
+                why = f"{len(pods) + 1} copies of {owner} are on {node}, at most {max_copies} expected"
+                better = counts.with_fewer if counts else None
                 verdict = draft.propose(pod, because=why, onto=better)
-                if shares and verdict.admitted:
-                    shares.recount(pod)
+                if counts and verdict.admitted:
+                    counts.recount(pod)
                 limit = verdict.limit
                 if limit is Limit.TOTAL:
                     return LIMIT_REACHED
@@ -205,7 +210,7 @@ def _note_pods_that_stay(copies: Copies, view: View, draft: Draft) -> None:
     """Note why copies that could go stay, with the figures that decide it."""
     for key, first in sorted(copies.first.items()):
         owner, per_node = f"{key[1]} {key[2]}", copies.surplus.get(key, {})
-        share = copies.share(key, view) if per_node else None
+        max_copies = copies.max_copies_per_node(key, view) if per_node else None
         for node, pods in first.items():
             surplus = per_node.get(node, [])
             here = len(surplus) + 1
@@ -213,22 +218,22 @@ def _note_pods_that_stay(copies: Copies, view: View, draft: Draft) -> None:
                 if not surplus:
                     says = f"is the only copy of {owner} on {node} that may leave"
                     draft.note(pod, "only-copy", says)
-                elif share is None:
+                elif max_copies is None:
                     says = f"fewer than two nodes could take copies of {owner}"
                     draft.note(pod, "no-place", says)
-                elif here <= share:
-                    says = f"{here} copies of {owner} are on {node}, at most {share} expected"
+                elif here <= max_copies:
+                    says = f"{here} copies of {owner} are on {node}, at most {max_copies} expected"
                     draft.note(pod, "fair-share", says)
 
 
-class Shares:
-    """Which nodes have fewer copies of an owner than their share, while copies move."""
+class CopiesPerNode:
+    """Counts the copies of an owner on each node while copies move."""
 
-    def __init__(self, key: OwnerKey, share: int, view: View) -> None:
-        self._share = share
-        self._fleet = view.node_index
-        self._residents = view.projection.pod_locations
-        self._copies = self._residents.pods_per_node(
+    def __init__(self, key: OwnerKey, max_copies: int, view: View) -> None:
+        self._max_copies = max_copies
+        self._node_index = view.node_index
+        self._pod_locations = view.projection.pod_locations
+        self._copies = self._pod_locations.pods_per_node(
             ("copies", key),
             (key[0],),
             lambda template: key in owner_keys(template),
@@ -241,11 +246,11 @@ class Shares:
     def recount(self, pod: Pod) -> None:
         """Count a copy that moves."""
         self._recount_node(pod.node)
-        self._recount_node(self._residents.current_node(pod))
+        self._recount_node(self._pod_locations.current_node(pod))
 
     def _recount_node(self, node: str) -> None:
-        single = self._fleet.only(node)
-        if self._copies.per_node.get(node, 0) < self._share:
+        single = self._node_index.only(node)
+        if self._copies.per_node.get(node, 0) < self._max_copies:
             self.with_fewer |= single
         else:
             self.with_fewer &= ~single

@@ -68,12 +68,12 @@ def states_preferences(spec: Spec) -> bool:
 
 def required_violations(spec: Spec, pods: list[Pod], view: View) -> Reasons:
     """Pods of one spec whose node is not one that their required affinity allows."""
-    fleet = view.node_index
+    node_index = view.node_index
     return {
-        pod: Reason(f"{pod.node} does not satisfy its required node affinity", welcoming)
+        pod: Reason(f"{pod.node} does not satisfy its required node affinity", allowed_nodes)
         for pod in pods
-        if not fleet.only(pod.node)
-        & (welcoming := fleet.matching_node_affinity(spec.demand, pod.node))
+        if not node_index.only(pod.node)
+        & (allowed_nodes := node_index.matching_node_affinity(spec.demand, pod.node))
     }
 
 
@@ -93,9 +93,11 @@ def preferred_violations(spec: Spec, pods: list[Pod], view: View) -> Reasons:
     return reasons
 
 
-def weights(spec: Spec, fleet: NodeIndex, own_node: str) -> list[tuple[int, NodeSet]]:
+def weights(spec: Spec, node_index: NodeIndex, own_node: str) -> list[tuple[int, NodeSet]]:
     """For each preferred term its weight and the nodes that have it."""
-    return [(row.weight, fleet.matching_term(row.term, own_node)) for row in spec.preferred_terms]
+    return [
+        (row.weight, node_index.matching_term(row.term, own_node)) for row in spec.preferred_terms
+    ]
 
 
 def heaviest(parts: list[tuple[int, NodeSet]], among: NodeSet) -> int:

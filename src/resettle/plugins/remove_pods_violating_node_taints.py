@@ -165,12 +165,12 @@ def first_untolerated(spec: Spec, taints: list[Taint]) -> Taint | None:
     return next((taint for taint in taints if not spec.tolerates(taint)), None)
 
 
-def better_nodes(spec: Spec, args: Args, fleet: NodeIndex) -> NodeSet:
+def better_nodes(spec: Spec, args: Args, node_index: NodeIndex) -> NodeSet:
     """Nodes without any taint that could count and that the pod does not tolerate."""
-    nodes = fleet.all_nodes
-    for taint, carriers in fleet.tainted.items():
+    nodes = node_index.all_nodes
+    for taint, tainted_nodes in node_index.tainted.items():
         if counts(taint, args) and not spec.tolerates(taint):
-            nodes &= ~carriers
+            nodes &= ~tainted_nodes
     return nodes
 
 

@@ -88,7 +88,7 @@ def soft_tainter_permissions(
 ) -> tuple[ApiPermission, ...]:
     """Every permission of the soft tainter: to read these kinds, to measure, write and lead.
 
-    `sight` is what says how full nodes are; without it, whatever may.
+    `usage_source` says how full nodes are; without it, every source of usage is allowed.
     """
     rights = [right for kind in sorted({"Node", *kinds}) for right in _reading(KINDS[kind])]
     rights += [ApiPermission(verb=verb, resource="nodes") for verb in ("get", "patch")]

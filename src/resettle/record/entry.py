@@ -25,7 +25,7 @@ FORMAT_VERSION = 1
 
 
 class RecordedMove(Struct, frozen=True, array_like=True):
-    """A move and its outcome."""
+    """A move and the response to it."""
 
     namespace: str
     name: str
@@ -43,8 +43,8 @@ class RecordedMove(Struct, frozen=True, array_like=True):
         return f"{self.namespace}/{self.name}"
 
     @property
-    def outcome(self) -> MoveResponse:
-        """The outcome, as the cycle had it."""
+    def response(self) -> MoveResponse:
+        """The response, as the cycle got it."""
         return MoveResponse(MoveResult(self.ending), self.says)
 
 
@@ -121,13 +121,13 @@ def entry_of(
 
 def _round(planned: Round) -> RecordedRound:
     return RecordedRound(
-        moves=tuple(map(_move, planned.plan.moves, planned.outcomes)),
+        moves=tuple(map(_move, planned.plan.moves, planned.responses)),
         refused=sum(planned.plan.refused.values()),
         digest=digest(planned.plan),
     )
 
 
-def _move(move: Move, outcome: MoveResponse) -> RecordedMove:
+def _move(move: Move, response: MoveResponse) -> RecordedMove:
     pod = move.pod
     return RecordedMove(
         namespace=pod.namespace,
@@ -138,8 +138,8 @@ def _move(move: Move, outcome: MoveResponse) -> RecordedMove:
         plugin=move.plugin,
         reason=move.reason,
         lands_on=move.lands_on,
-        ending=str(outcome.result),
-        says=outcome.message,
+        ending=str(response.result),
+        says=response.message,
     )
 
 

@@ -26,7 +26,7 @@ from resettle.record.reader import RecordedCycle, RecordReader
 
 
 class ReplayedRound(NamedTuple):
-    """One round of a cycle: the outcomes of earlier rounds, and the plan drawn after them."""
+    """One round of a cycle: the responses of earlier rounds, and the plan drawn after them."""
 
     earlier_rounds: EarlierRounds
     plan: Plan
@@ -44,7 +44,7 @@ class Replay(NamedTuple):
         """The index of the round that decided about a pod: where it was moved, or the last."""
         for number, planned in enumerate(self.recorded.entry.rounds):
             moves = (move for move in planned.moves if move.key == key)
-            if any(not move.outcome.result.declined for move in moves):
+            if any(not move.response.result.declined for move in moves):
                 return number
         return len(self.rounds) - 1
 
@@ -89,7 +89,7 @@ def replay_cycle(
                 "a plugin has changed since"
             )
         acts.append(ReplayedRound(earlier_rounds, plan))
-        earlier_rounds = earlier_rounds.after(plan.moves, [move.outcome for move in planned.moves])
+        earlier_rounds = earlier_rounds.after(plan.moves, [move.response for move in planned.moves])
     return Replay(recorded, descheduler, snapshot, tuple(acts))
 
 

@@ -68,7 +68,7 @@ class CycleSetup:
         """A context while the cluster is watched; None if a stop was requested before."""
         clients, clock, log = runtime.clients, runtime.clock, runtime.log
         cache = Cache(
-            runtime.access, clients.free, policy.kinds, self._own_kinds, clock=clock, log=log
+            runtime.access, clients.unlimited, policy.kinds, self._own_kinds, clock=clock, log=log
         )
         background = self._settings.background
         on_ended = self._run_observer.move_ended
@@ -140,9 +140,9 @@ class CycleSetup:
         )
         context.execute = executor.execute
 
-    def _on_moved(self, runtime: Runtime, move: Move, outcome: MoveResponse) -> None:
+    def _on_moved(self, runtime: Runtime, move: Move, response: MoveResponse) -> None:
         runtime.note_work()
-        self._run_observer.move_sent(move, outcome)
+        self._run_observer.move_sent(move, response)
 
 
 def _mover(profile: Profile, client: ApiRequests) -> Mover:

@@ -12,7 +12,7 @@ from typing import Any
 
 from resettle.clock import Clock
 from resettle.errors import NotNow
-from resettle.kube.leader_election.election import Lease
+from resettle.kube.leader_election.election import LeaderElector
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.log import Log
@@ -73,7 +73,7 @@ class Leadership:
         self._stop = stop
         self._clock = clock
         self._log = log
-        self._lease: Lease | None = None
+        self._elector: LeaderElector | None = None
         self._leads = False
         self._crash: BaseException | None = None
         self.lost = False
@@ -89,21 +89,21 @@ class Leadership:
         """Raise `NotNow` when nothing more may be sent."""
         if self._stop.requested:
             raise NotNow("asked to stop")
-        if self._lease is not None:
-            self._lease.fence()
+        if self._elector is not None:
+            self._elector.raise_unless_held()
 
     @property
     def role(self) -> Role:
         """Our role in leader election."""
         if self._settings is None:
             return Role.ALONE
-        if self.lost or (self._leads and not (self._lease and self._lease.is_held())):
+        if self.lost or (self._leads and not (self._elector and self._elector.is_held())):
             return Role.LOST
         return Role.LEADING if self._leads else Role.STANDBY
 
     def silence(self) -> float:
         """Seconds since the API server last answered a request about the lease."""
-        return self._lease.seconds_since_contact() if self._lease else 0.0
+        return self._elector.seconds_since_contact() if self._elector else 0.0
 
     async def lead(self, client: Client, work: Work) -> None:
         """Run the work while we lead; return when it ends, raise the error that ended it."""
@@ -120,14 +120,14 @@ class Leadership:
         self.stop()
 
     async def _lead_with_lease(self, client: Client, settings: LeaseSettings, work: Work) -> None:
-        lease = Lease(client, settings, self._identity, self._clock, self._log)
-        self._lease = lease
+        elector = LeaderElector(client, settings, self._identity, self._clock, self._log)
+        self._elector = elector
         try:
-            if not await self._stop.finished_before_stop(lease.acquire()):
+            if not await self._stop.finished_before_stop(elector.acquire()):
                 return
             self._leads = True
             working = asyncio.create_task(work())
-            keeping = asyncio.create_task(lease.keep())
+            keeping = asyncio.create_task(elector.keep())
             keeping.add_done_callback(self._on_lease_ended)
             try:
                 # Even without the lease we wait for answers to what was sent while we held it.
@@ -137,7 +137,7 @@ class Leadership:
                 await asyncio.gather(keeping, return_exceptions=True)
         finally:
             self._leads = False
-            await lease.release()
+            await elector.release()
 
     def _on_lease_ended(self, keeping: asyncio.Task[None]) -> None:
         if not keeping.cancelled():

@@ -52,10 +52,10 @@ class PolicyFile:
         log: Log,
         clock: Clock = SYSTEM,
         *,
-        forgiving: bool = False,
+        lenient: bool = False,
     ) -> None:
         self._file = file
-        self._forgiving = forgiving
+        self._lenient = lenient
         self._plugins = plugins
         self._log = log
         self._clock = clock
@@ -106,7 +106,7 @@ class PolicyFile:
         return self._parse(read_text(self._file))
 
     def _parse(self, text: str) -> LoadedPolicy:
-        policy = load_policy(text, name=self._file, plugins=self._plugins, lenient=self._forgiving)
+        policy = load_policy(text, name=self._file, plugins=self._plugins, lenient=self._lenient)
         return LoadedPolicy(text, policy, build_descheduler(policy, self._plugins))
 
     def _put_in_force(self, loaded: LoadedPolicy) -> None:
@@ -122,4 +122,4 @@ def _in_a_line(error: ResettleError) -> str:
     if not isinstance(error, PolicyError):
         return str(error)
     head, _, _ = str(error).partition("\n")
-    return f"{head}: " + " / ".join(problem.in_a_line for problem in error.problems)
+    return f"{head}: " + " / ".join(problem.one_line for problem in error.problems)

@@ -49,7 +49,7 @@ class ComponentSettings(Struct, frozen=True, kw_only=True):
 
     policy_file: str | None = None
     """None for a component, or a mode of one, that needs no policy."""
-    forgiving: bool = False
+    lenient: bool = False
     """Whether mistakes that upstream hides are warnings, and taken as upstream takes them."""
     interval: float = 0.0
     """Seconds from the start of one pass to the next; zero for a single pass."""
@@ -71,7 +71,7 @@ def policy_file_of(
     """The policy file that the settings name, not read yet; None if they name none."""
     if settings.policy_file is None:
         return None
-    return PolicyFile(settings.policy_file, plugins, log, clock, forgiving=settings.forgiving)
+    return PolicyFile(settings.policy_file, plugins, log, clock, lenient=settings.lenient)
 
 
 # -- clients --------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def policy_file_of(
 class Clients(NamedTuple):
     """Three clients of one API server, so that no kind of request waits behind another."""
 
-    free: Client
+    unlimited: Client
     """For watches and the lease: no rate limit."""
     paced: Client
     """For writes, rate limited; who waits for its turn learns of a stop request at once."""
@@ -240,12 +240,12 @@ class ComponentRunner:
     async def run(self) -> int:
         """Run to the end; return 1 if the only pass failed or the lease was lost, else 0."""
         async with open_clients(self._access, self._settings, self._clock, self._stop) as clients:
-            check = partial(self._check_permissions, clients.free)
+            check = partial(self._check_permissions, clients.unlimited)
             if self._file is None:
                 await check(None)
             else:
                 self._policy = await self._file.load(check)
-            await self._leadership.lead(clients.free, partial(self._run_sessions, clients))
+            await self._leadership.lead(clients.unlimited, partial(self._run_sessions, clients))
         failed = self._failures and not self._settings.interval
         return 1 if failed or self._leadership.lost else 0
 
@@ -322,7 +322,7 @@ class ComponentRunner:
 
     async def _reload_policy(self, clients: Clients) -> None:
         if self._file is not None and self._policy is not None:
-            check = partial(self._check_permissions, clients.free)
+            check = partial(self._check_permissions, clients.unlimited)
             self._policy = await self._file.reload(self._policy, check)
 
     def _pause(self) -> float:

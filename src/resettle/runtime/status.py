@@ -74,8 +74,8 @@ class ComponentStatus(Struct, frozen=True, kw_only=True):
 class RunObserver(Protocol):
     """Called on the event loop, thousands of times in a large cycle: each call must be quick."""
 
-    def move_sent(self, move: Move, outcome: MoveResponse) -> None:
-        """A move was sent, or shown in a dry run, with this outcome."""
+    def move_sent(self, move: Move, response: MoveResponse) -> None:
+        """A move was sent, or shown in a dry run, with this response."""
 
     def move_ended(self, entry: InFlightMove, left: bool) -> None:
         """A move is no longer in flight: the pod has left, or stays."""
@@ -87,7 +87,7 @@ class RunObserver(Protocol):
 class IgnoreRun:
     """A `RunObserver` that ignores all events."""
 
-    def move_sent(self, move: Move, outcome: MoveResponse) -> None:
+    def move_sent(self, move: Move, response: MoveResponse) -> None:
         """Do nothing."""
 
     def move_ended(self, entry: InFlightMove, left: bool) -> None:

@@ -29,7 +29,7 @@ async def watch_cluster(
     will be asked for more than once.
     """
     async with (
-        run_usage_poller(runtime.clients.free, runtime.clock, repeatedly=repeated) as poller,
+        run_usage_poller(runtime.clients.unlimited, runtime.clock, repeatedly=repeated) as poller,
         _watch(cache, runtime.stop, runtime.report_crash) as listed,
     ):
         yield poller if listed else None

@@ -205,7 +205,7 @@ class TracedMover:
         self._tracer = tracer
 
     async def move(self, move: Move, options: Options) -> MoveResponse:
-        """Move the pod, in a span; returns the outcome."""
+        """Move the pod, in a span; returns the response."""
         pod = move.pod
         facts = {
             "podName": pod.name,
@@ -217,13 +217,13 @@ class TracedMover:
             "operation": "evict",
         }
         with self._tracer.start_as_current_span("EvictPod", attributes=facts) as span:
-            outcome = await self._mover.move(move, options)
+            response = await self._mover.move(move, options)
             # A third-party mover may return anything; the executor checks it.
-            ending = getattr(outcome, "result", None)
-            span.set_attribute("ending", str(ending))
-            if ending not in _DONE:
-                reason = str(getattr(outcome, "message", outcome))
+            result = getattr(response, "result", None)
+            span.set_attribute("ending", str(result))
+            if result not in _DONE:
+                reason = str(getattr(response, "message", response))
                 span.add_event("Eviction Failed", {"node": pod.node, "err": reason})
-            if ending in _FAULTS:
+            if result in _FAULTS:
                 span.set_status(Status(StatusCode.ERROR))
-            return outcome
+            return response

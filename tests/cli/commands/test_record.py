@@ -210,7 +210,7 @@ def test_cycles_are_listed(past: Path) -> None:
                     "refused (limit-total)",
                     "is 3h 5m old, longer than 1h; the limit",
                 ],
-                ["3", "evicted", "is 3h10m old, longer than 1h"],
+                ["3", "evicted", "is 3h 10m old, longer than 1h"],
             ],
             id="refused for two cycles, then gone",
         ),

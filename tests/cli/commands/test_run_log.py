@@ -14,7 +14,7 @@ from tests.cli.harness import LIFETIME, Done, resettle, write
 
 STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", re.M)
 TOOK = re.compile(r"took=[\d.]+")
-LIVED = re.compile(r'"has lived [^"]*"')
+AGE = re.compile(r'"is [^"]* old, longer than')
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def run(folder: Path, *words: str) -> Done:
 
 def diary(done: Done) -> list[str]:
     """The lines without what differs from run to run."""
-    text = LIVED.sub('"has lived long"', TOOK.sub("took=T", STAMP.sub("", done.err)))
+    text = AGE.sub('"is AGE old, longer than', TOOK.sub("took=T", STAMP.sub("", done.err)))
     return text.splitlines()
 
 
@@ -45,7 +45,7 @@ STARTING = (
 )
 EVICTED = (
     "INFO evicted pod=default/old uid=uid-default-old node=n1 profile=main plugin=PodLifeTime "
-    'reason="has lived long"'
+    'reason="is AGE old, longer than 1h"'
 )
 DONE = "INFO cycle done nodes=2 pods=1 planned=1 evicted=1 refused=0 took=T"
 

@@ -131,6 +131,6 @@ def test_a_report_shows_what_is_measured_and_what_is_tainted(tmp_path: Path) -> 
     report = (tmp_path / "r.html").read_text(encoding="utf-8")
 
     assert (plain.code, tainted.code) == (0, 0)
-    assert "what the query says of the node" in report
+    assert "the result of the query for the node" in report
     assert report.count('class="taint"') == 12, "six nodes in two cycles"
     assert "softly tainted" not in without

@@ -63,7 +63,7 @@ def test_a_plan_agrees_with_the_peer(file: str, monkeypatch: pytest.MonkeyPatch)
         found = list(pods)
         return lots.sample(found, len(found))
 
-    monkeypatch.setattr(Draft, "walked", drawn_anew)
+    monkeypatch.setattr(Draft, "presort", drawn_anew)
     tries = (evicted(descheduler, shuffled(snapshot, lots)) for _ in range(MOST_ORDERS))
     assert any(map(record.agrees, tries)), differing(record, evicted(descheduler, snapshot))
 

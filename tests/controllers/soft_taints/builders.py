@@ -66,7 +66,7 @@ class Figures(RequestedUsage):
         super().__init__(view_of(used))
         self._used = used
 
-    def doubt(self, node: Node) -> UsageProblem | None:
+    def problem(self, node: Node) -> UsageProblem | None:
         if self._used[node] is None:
             return UsageProblem("usage-stale", "has a figure that is an hour old")
         return None

@@ -205,7 +205,7 @@ def test_one_node_that_is_refused_stops_no_other_and_is_named() -> None:
 
 
 def test_a_right_that_is_missing_is_told_with_its_rule() -> None:
-    scene = Scene(a_node("n"), bans=[DeniedPermission(verb="patch", resource="nodes")])
+    scene = Scene(a_node("n"), denied=[DeniedPermission(verb="patch", resource="nodes")])
 
     (outcome,) = scene.outcomes(patch("n", FIRST))
 

@@ -15,7 +15,7 @@ import time
 
 from resettle.clock import SYSTEM
 from resettle.kube.auth.kubeconfig import read_kubeconfig
-from resettle.kube.leader_election.election import Lease
+from resettle.kube.leader_election.election import LeaderElector
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.log import Log
@@ -40,7 +40,9 @@ async def contend(kubeconfig: str, namespace: str, identity: str) -> None:
     asked_to_stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked_to_stop.set)
     async with Client(read_kubeconfig(kubeconfig)) as client:
-        lease = Lease(client, timed(namespace), identity, SYSTEM, Log.on(sys.stderr, SYSTEM))
+        lease = LeaderElector(
+            client, timed(namespace), identity, SYSTEM, Log.on(sys.stderr, SYSTEM)
+        )
         await lease.acquire()
         keeping = asyncio.create_task(lease.keep())
         while not keeping.done() and not asked_to_stop.is_set():

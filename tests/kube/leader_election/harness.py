@@ -14,7 +14,7 @@ from typing import Any
 
 from resettle.errors import AnswerLost
 from resettle.kube.auth.access import Access
-from resettle.kube.leader_election.election import Lease
+from resettle.kube.leader_election.election import LeaderElector
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Answer, Client
 from resettle.log import Log
@@ -143,7 +143,7 @@ class Contender:
     def renamed(self, name: str) -> None:
         """Begins anew under another name, as a process does that was started again."""
         self.name = name
-        self.lease = Lease(
+        self.lease = LeaderElector(
             self.line,
             SETTINGS,
             name,

@@ -91,9 +91,9 @@ def test_a_lease_is_held_until_the_renew_deadline_and_no_longer(passed: float, h
             assert a.lease.is_held() == held
             if not held:
                 with pytest.raises(LeaseLost, match="kube-system/descheduler is no longer ours"):
-                    a.lease.fence()
+                    a.lease.raise_unless_held()
             else:
-                a.lease.fence()
+                a.lease.raise_unless_held()
 
     story(told())
 
@@ -102,7 +102,7 @@ def test_nobody_acts_before_the_lease_was_ever_held() -> None:
     async def told() -> None:
         async with arena() as it, it.contender("a") as a:
             with pytest.raises(LeaseLost):
-                a.lease.fence()
+                a.lease.raise_unless_held()
 
     story(told())
 

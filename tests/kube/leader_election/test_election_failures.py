@@ -8,7 +8,7 @@ import pytest
 
 from resettle.errors import ClusterError, Forbidden, Unauthorized
 from resettle.kube.auth.access import Access
-from resettle.kube.leader_election.election import Lease
+from resettle.kube.leader_election.election import LeaderElector
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.log import QUIET
@@ -216,7 +216,7 @@ def test_unknown_credentials_are_an_error_at_once() -> None:
             Client(Access(server=pocket.url, token="wrong")) as client,
         ):
             with pytest.raises(Unauthorized, match="does not accept the credentials"):
-                await Lease(client, SETTINGS, "a", ManualClock(), QUIET).acquire()
+                await LeaderElector(client, SETTINGS, "a", ManualClock(), QUIET).acquire()
 
     story(told())
 
@@ -227,7 +227,7 @@ def test_a_namespace_that_is_not_there_is_an_error_that_names_it() -> None:
             settings = LeaseSettings(namespace="nowhere")
 
             with pytest.raises(ClusterError, match="there is no namespace nowhere"):
-                await Lease(client, settings, "a", ManualClock(), QUIET).acquire()
+                await LeaderElector(client, settings, "a", ManualClock(), QUIET).acquire()
 
     story(told())
 

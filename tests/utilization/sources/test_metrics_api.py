@@ -165,7 +165,7 @@ def test_what_cannot_be_read_is_left_out_alone() -> None:
             id="not there now",
         ),
         pytest.param(
-            {"bans": [DeniedPermission(verb="list", group="metrics.k8s.io")]},
+            {"denied": [DeniedPermission(verb="list", group="metrics.k8s.io")]},
             "may not list nodes of metrics.k8s.io",
             id="not allowed",
         ),

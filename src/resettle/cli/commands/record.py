@@ -97,8 +97,8 @@ def run_show(arguments: argparse.Namespace) -> int:
     from resettle.cli.inputs.recorded import named_cycle, open_record
     from resettle.cli.text.record import recorded_cycle_document, recorded_cycle_text
 
-    book = open_record(arguments.folder)
-    recorded = named_cycle(arguments, book) or book.cycles[-1]
+    record = open_record(arguments.folder)
+    recorded = named_cycle(arguments, record) or record.cycles[-1]
     if arguments.output == "json":
         _print_json(recorded_cycle_document(recorded))
     else:
@@ -117,9 +117,9 @@ def run_find(arguments: argparse.Namespace) -> int:
     from resettle.text import format_count
 
     gc.disable()
-    book = open_record(arguments.folder)
-    cycles = _cycles_between(book, arguments)
-    search = PodSearch(book, arguments.pod, default_registry())
+    record = open_record(arguments.folder)
+    cycles = _cycles_between(record, arguments)
+    search = PodSearch(record, arguments.pod, default_registry())
     findings = list(search.moves(cycles) if arguments.moved else search.proposals(cycles))
     if arguments.output == "json":
         _print_json([pod_history_document(finding) for finding in findings])
@@ -135,7 +135,7 @@ def run_find(arguments: argparse.Namespace) -> int:
     return 1 if search.gaps else 0
 
 
-def _cycles_between(book: RecordReader, arguments: argparse.Namespace) -> list[RecordedCycle]:
+def _cycles_between(record: RecordReader, arguments: argparse.Namespace) -> list[RecordedCycle]:
     """The cycles of the record between `--since` and `--until`."""
     from resettle.times import parse_time_flag
 
@@ -145,7 +145,7 @@ def _cycles_between(book: RecordReader, arguments: argparse.Namespace) -> list[R
     )
     return [
         cycle
-        for cycle in book.cycles
+        for cycle in record.cycles
         if (since is None or cycle.entry.at >= since) and (until is None or cycle.entry.at <= until)
     ]
 

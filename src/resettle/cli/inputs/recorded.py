@@ -44,18 +44,18 @@ class ReplayedInputs(NamedTuple):
 
 def open_record(folder: str) -> RecordReader:
     """Open a record, and print a note on stderr for each part that cannot be read."""
-    book = RecordReader(folder)
-    for remark in book.warnings:
+    record = RecordReader(folder)
+    for remark in record.warnings:
         print(f"note: {remark}", file=sys.stderr)
-    return book
+    return record
 
 
-def named_cycle(arguments: argparse.Namespace, book: RecordReader) -> RecordedCycle | None:
+def named_cycle(arguments: argparse.Namespace, record: RecordReader) -> RecordedCycle | None:
     """The cycle that `--cycle` or `--at` names, or None without them."""
     if arguments.cycle is not None:
-        return book.cycle(arguments.cycle)
+        return record.cycle(arguments.cycle)
     moment = parse_time_flag(arguments.at, "--at")
-    return None if moment is None else book.at(moment)
+    return None if moment is None else record.at(moment)
 
 
 def pick_cycle(
@@ -64,18 +64,18 @@ def pick_cycle(
     pod: tuple[str, str] | None = None,
 ) -> RecordedInputs:
     """Read the cycle that the flags name, else the last one, and say on stderr which it is."""
-    book = open_record(arguments.record)
+    record = open_record(arguments.record)
     kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
-    recorded = named_cycle(arguments, book)
+    recorded = named_cycle(arguments, record)
     if recorded is None:
-        recorded = book.cycles[-1] if pod is None else _last_cycle_with(book, pod, kinds)
+        recorded = record.cycles[-1] if pod is None else _last_cycle_with(record, pod, kinds)
     outcome = (
         cycle_outcome(recorded.entry)
         if pod is None
         else _pod_outcome("/".join(pod), recorded.entry)
     )
     print(f"note: {recorded.title}: {outcome}", file=sys.stderr)
-    snapshot = book.snapshot(recorded, kinds)
+    snapshot = record.snapshot(recorded, kinds)
     return RecordedInputs(recorded, rebuild_descheduler(recorded, plugins), snapshot)
 
 
@@ -84,7 +84,7 @@ def replay_inputs(arguments: argparse.Namespace, pod: tuple[str, str] | None) ->
     plugins = default_registry()
     past = pick_cycle(arguments, plugins, pod)
     if arguments.policy:
-        other = read_other_policy(arguments.policy, past, plugins, forgiving=arguments.forgiving)
+        other = read_other_policy(arguments.policy, past, plugins, lenient=arguments.forgiving)
         return ReplayedInputs(other, past.snapshot, NO_EARLIER_ROUNDS)
     replay = replay_cycle(*past)
     at = _round_index(getattr(arguments, "round", None), replay, "/".join(pod) if pod else "")
@@ -107,27 +107,27 @@ def _round_index(number: int | None, replay: Replay, key: str) -> int:
 
 
 def _last_cycle_with(
-    book: RecordReader, pod: tuple[str, str], kinds: Iterable[Kind]
+    record: RecordReader, pod: tuple[str, str], kinds: Iterable[Kind]
 ) -> RecordedCycle:
     """The last cycle that moved the pod, else the last one that saw it."""
     key = "/".join(pod)
-    for recorded in reversed(book.cycles):
+    for recorded in reversed(record.cycles):
         if any(move.key == key for move in recorded.entry.moves):
             return recorded
-    if (seen_in := book.last_cycle_with(pod, kinds)) is not None:
+    if (seen_in := record.last_cycle_with(pod, kinds)) is not None:
         return seen_in
     raise InputError(
-        f"no cycle of the record has a pod `{key}`; `resettle record list {book.folder}` "
+        f"no cycle of the record has a pod `{key}`; `resettle record list {record.folder}` "
         "shows which times it covers"
     )
 
 
 def read_other_policy(
-    file: str, past: RecordedInputs, plugins: Mapping[str, Plugin], *, forgiving: bool = False
+    file: str, past: RecordedInputs, plugins: Mapping[str, Plugin], *, lenient: bool = False
 ) -> Descheduler:
     """A policy to use instead of the recorded one; it must read no more kinds than that did."""
     text, name = read_text(file), display_name(file)
-    policy = load_policy(text, name=name, plugins=plugins, lenient=forgiving)
+    policy = load_policy(text, name=name, plugins=plugins, lenient=lenient)
     print_warnings(policy.warnings)
     descheduler = build_descheduler(policy, plugins)
     if unseen := sorted(descheduler.reads - past.descheduler.reads - {"history"}):

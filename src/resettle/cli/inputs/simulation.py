@@ -243,7 +243,7 @@ def _read_recorded(
     if len(set(files)) < len(files):
         raise InputError(f"--policy and --against both name {files[0]}; name two different ones")
     planners = {
-        display_name(file): read_other_policy(file, past, plugins, forgiving=arguments.forgiving)
+        display_name(file): read_other_policy(file, past, plugins, lenient=arguments.forgiving)
         for file in files
     }
     if not arguments.policy:

@@ -28,8 +28,8 @@ class AssessedPolicy:
 
 def assess_policy(policy: PolicyInput, plugins: KnownPlugins) -> AssessedPolicy:
     """All findings about one policy."""
-    strict = _errors(policy, plugins, forgiving=False)
-    fatal = _errors(policy, plugins, forgiving=True) if strict else ()
+    strict = _errors(policy, plugins, lenient=False)
+    fatal = _errors(policy, plugins, lenient=True) if strict else ()
     hidden = [problem for problem in strict if problem not in fatal]
     source = policy.source
     findings = [
@@ -39,7 +39,7 @@ def assess_policy(policy: PolicyInput, plugins: KnownPlugins) -> AssessedPolicy:
     ]
     if fatal:
         return AssessedPolicy(policy, tuple(findings), None, None)
-    reading = _read(policy, plugins, forgiving=True)
+    reading = _read(policy, plugins, lenient=True)
     reported = {(problem.line, problem.column, problem.path) for problem in hidden}
     findings += [
         source.finding_of_problem(warning, FindingKind.IDLE)
@@ -69,7 +69,7 @@ def _differences(
     policy: PolicyInput, plugins: KnownPlugins
 ) -> tuple[Reading | None, list[MigrationFinding]]:
     try:
-        improved = _read(policy, plugins, forgiving=True, improved=True)
+        improved = _read(policy, plugins, lenient=True, improved=True)
     except PolicyError as error:
         # Only `resettle/v1` rejects these, for example a plugin that is enabled twice.
         return None, [
@@ -83,15 +83,15 @@ def _differences(
 
 
 def _read(
-    policy: PolicyInput, plugins: KnownPlugins, *, forgiving: bool, improved: bool = False
+    policy: PolicyInput, plugins: KnownPlugins, *, lenient: bool, improved: bool = False
 ) -> Reading:
-    report = ProblemCollector(Source(policy.source.file, policy.root), lenient=forgiving)
+    report = ProblemCollector(Source(policy.source.file, policy.root), lenient=lenient)
     return read_tree(report, plugins=plugins, improved=improved)
 
 
-def _errors(policy: PolicyInput, plugins: KnownPlugins, *, forgiving: bool) -> tuple[Located, ...]:
+def _errors(policy: PolicyInput, plugins: KnownPlugins, *, lenient: bool) -> tuple[Located, ...]:
     try:
-        _read(policy, plugins, forgiving=forgiving)
+        _read(policy, plugins, lenient=lenient)
     except PolicyError as error:
         return tuple(error.problems)
     return ()

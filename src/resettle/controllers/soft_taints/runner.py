@@ -152,7 +152,7 @@ class SoftTainting:
         task = self.next_task(policy)
         cache = Cache(
             runtime.access,
-            runtime.clients.free,
+            runtime.clients.unlimited,
             task.kinds,
             clock=runtime.clock,
             log=runtime.log,
@@ -204,7 +204,7 @@ class _Rounds:
         self._cache = cache
         self._poller = poller
         self._runtime = runtime
-        self._writer = NodeWriter(runtime.clients.free, runtime.may_act)
+        self._writer = NodeWriter(runtime.clients.unlimited, runtime.may_act)
         self._measure()
 
     async def run_pass(self) -> bool:

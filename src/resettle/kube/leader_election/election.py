@@ -39,7 +39,7 @@ def new_identity() -> str:
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
-class Lease:
+class LeaderElector:
     """One contender for a lease; `jitter` gives numbers from 0 to 1, to spread tries."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Lease:
         """Seconds since the API server last answered about the lease, or since the start."""
         return self._clock.steady() - self._contact_at
 
-    def fence(self) -> None:
+    def raise_unless_held(self) -> None:
         """Raise `LeaseLost` unless the lease is ours; call it right before each write."""
         if not self.is_held():
             raise LeaseLost(
@@ -155,11 +155,11 @@ class Lease:
                 return started
         match await self._client.read():
             case LeaseRecord() as record:
-                self._see(record)
-                return await self._take(record) if self._free() else None
+                self._remember(record)
+                return await self._take(record) if self._is_free() else None
             case "gone":
                 self._contact_at = self._clock.steady()
-                return await self._make() if self._free() else None
+                return await self._create() if self._is_free() else None
             case None:
                 return None
 
@@ -170,9 +170,9 @@ class Lease:
         taken = await self._client.update(
             record.with_holder(self._identity, duration, self._clock.now())
         )
-        return self._ours(taken, started)
+        return self._record_write(taken, started)
 
-    async def _make(self) -> float | None:
+    async def _create(self) -> float | None:
         started = self._clock.steady()
         where = self._settings
         self._wrote = True
@@ -185,17 +185,17 @@ class Lease:
                 self._clock.now(),
             )
         )
-        return self._ours(made, started)
+        return self._record_write(made, started)
 
-    def _ours(self, written: LeaseRecord | None, started: float) -> float | None:
+    def _record_write(self, written: LeaseRecord | None, started: float) -> float | None:
         if written is None:
             return None
-        self._see(written)
+        self._remember(written)
         return started
 
     # -- what we know ---------------------------------------------------------------------------
 
-    def _see(self, record: LeaseRecord) -> None:
+    def _remember(self, record: LeaseRecord) -> None:
         self._contact_at = self._clock.steady()
         if self._seen is None or self._seen.version != record.version:
             self._seen_at = self._contact_at
@@ -206,7 +206,7 @@ class Lease:
         holder = self._seen.holder if self._seen else ""
         return "" if holder == self._identity else holder
 
-    def _free(self) -> bool:
+    def _is_free(self) -> bool:
         """Whether we may take it: there is no other holder, or it has not renewed for long enough.
 
         A deleted lease does not prove that its holder has stopped, so the wait is as long for one

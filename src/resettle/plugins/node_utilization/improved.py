@@ -94,7 +94,7 @@ class LoadReliever:
         """
         if not self._balance.has_room:
             return NO_ROOM
-        fleet, residents = self._view.node_index, self._view.projection.pod_locations
+        node_index, pod_locations = self._view.node_index, self._view.projection.pod_locations
         better = self._destinations.with_room_for({})
         came: Counter[str] = Counter()
         for source in sources:
@@ -109,10 +109,10 @@ class LoadReliever:
                     break
                 if verdict.is_leaving:
                     left -= 1
-                    home = residents.current_node(pod)
-                    came[home] += 1
-                    if came[home] >= per_node:
-                        better &= ~fleet.only(home)
+                    destination = pod_locations.current_node(pod)
+                    came[destination] += 1
+                    if came[destination] >= per_node:
+                        better &= ~node_index.only(destination)
         return None
 
     def _relieve_source(
@@ -245,7 +245,7 @@ class LoadReliever:
         because: Callable[[SourceNode], str],
     ) -> dict[Pod, Cost]:
         """The pods that must leave for the node to be empty; none if one of them cannot."""
-        draft, outlook = self._draft, self._view.projection
+        draft, projection = self._draft, self._view.projection
         waiting = self._waiting(source, lambda pod: _must_leave(pod) and concerns(pod))
         tried: list[Pod] = []
         stays: tuple[Pod, Refusal] | None = None
@@ -255,18 +255,18 @@ class LoadReliever:
             if refusal is not None and refusal.limit is None:
                 stays = pod, refusal
                 break
-            target = outlook.highest_scored_node(
-                pod, outlook.safe_nodes(pod) & better or outlook.safe_nodes(pod)
+            target = projection.highest_scored_node(
+                pod, projection.safe_nodes(pod) & better or projection.safe_nodes(pod)
             )
-            outlook.move(pod, target)
+            projection.move(pod, target)
             self._destinations.take(target, cost)
             tried.append(pod)
         for pod in reversed(tried):
             self._destinations.take(
-                outlook.pod_locations.current_node(pod),
+                projection.pod_locations.current_node(pod),
                 {name: -n for name, n in waiting[pod].items()},
             )
-            outlook.undo_move(pod)
+            projection.undo_move(pod)
         if stays is None:
             return waiting
         pod, refusal = stays

@@ -184,15 +184,15 @@ def resolve_conflicts(args: Args, view: View, draft: Draft) -> Stopped | None:
 
 def _conflicts(args: Args, view: View) -> Iterator[Conflict]:
     """Every rule and domain with a pod that states the rule and a pod that it selects."""
-    neighbours, fleet = view.projection.pod_affinity, view.node_index
-    for rule, templates in neighbours.templates_by_anti_affinity(
+    pod_affinity, node_index = view.projection.pod_affinity, view.node_index
+    for rule, templates in pod_affinity.templates_by_anti_affinity(
         preferred=args.include_preferred
     ).items():
-        values = fleet.values_of(rule.topology_key)
+        values = node_index.values_of(rule.topology_key)
         stating = _by_domain(templates, values, view)
         if not stating:
             continue
-        selected = _by_domain(neighbours.matching_templates(rule), values, view)
+        selected = _by_domain(pod_affinity.matching_templates(rule), values, view)
         for where in sorted(stating.keys() & selected.keys()):
             if len(stating[where] | selected[where]) > 1:
                 why = f"violates podAntiAffinity with another pod on {where} ({rule.topology_key})"
@@ -202,12 +202,12 @@ def _conflicts(args: Args, view: View) -> Iterator[Conflict]:
 def _by_domain(
     templates: Iterable[Template], values: dict[str, str], view: View
 ) -> dict[str, set[Pod]]:
-    residents, scope = view.projection.pod_locations, view.names_in_scope
+    pod_locations, scope = view.projection.pod_locations, view.names_in_scope
     by_domain: dict[str, set[Pod]] = {}
     for template in templates:
         for pod in view.active_of(template):
-            node = residents.current_node(pod)
-            if node in scope and node in values and residents.is_staying(pod):
+            node = pod_locations.current_node(pod)
+            if node in scope and node in values and pod_locations.is_staying(pod):
                 by_domain.setdefault(values[node], set()).add(pod)
     return by_domain
 
@@ -216,10 +216,13 @@ def _apart(pod: Pod, args: Args, view: View) -> NodeSet | None:
     """Nodes where preferred rules hold too; None where only required rules count."""
     if not args.include_preferred:
         return None
-    neighbours, home = view.projection.pod_affinity, view.projection.pod_locations.current_node(pod)
+    pod_affinity, home = (
+        view.projection.pod_affinity,
+        view.projection.pod_locations.current_node(pod),
+    )
     nodes = view.node_index.all_nodes
-    for _, rule in neighbours.preferred_anti_affinity_terms(pod.template):
-        domains = neighbours.matching_pods(rule).per_domain(rule.topology_key)
+    for _, rule in pod_affinity.preferred_anti_affinity_terms(pod.template):
+        domains = pod_affinity.matching_pods(rule).per_domain(rule.topology_key)
         nodes &= ~domains.nodes_with_any_other(home) & ~domains.domain_of(home)
     return nodes
 

@@ -133,12 +133,14 @@ class Chooser:
         self._receivers: NodeSet = 0
         self._sizes: dict[str, int] = {}
         self._smallest = 0
-        fleet = view.node_index
+        node_index = view.node_index
         self._included: NodeSet = view.in_scope
         if rule.honours_affinity:
-            self._included &= fleet.matching_node_affinity(stated_by.spec.demand, stated_by.node)
+            self._included &= node_index.matching_node_affinity(
+                stated_by.spec.demand, stated_by.node
+            )
         if rule.tolerations is not None:
-            self._included &= fleet.tolerated_by(rule.tolerations)
+            self._included &= node_index.tolerated_by(rule.tolerations)
 
     def leaving(self, pods: Iterable[Pod], *, must_fit: bool) -> list[Pod]:
         """Pods whose leaving would even the domains out."""
@@ -222,11 +224,11 @@ class Chooser:
 
     def _below(self, by_domain: dict[str, list[Pod]], ideal: float) -> NodeSet:
         """Nodes that count for the rule and whose domain has fewer pods than the average."""
-        fleet, key = self._view.node_index, self._rule.topology_key
-        nodes = fleet.with_label(key) & self._included
+        node_index, key = self._view.node_index, self._rule.topology_key
+        nodes = node_index.with_label(key) & self._included
         for value, pods in by_domain.items():
             if len(pods) >= ideal:
-                nodes &= ~fleet.domains(key)[value]
+                nodes &= ~node_index.domains(key)[value]
         return nodes
 
     def _reluctance(self, pod: Pod) -> tuple[bool, bool, int]:

@@ -69,7 +69,7 @@ class Walker:
         self.lenient = report.lenient and not strict
 
     def read(self, node: Node, kind: inspect.Type, path: KeyPath, called: str = "") -> Any:
-        """The plain value of a node that should be of this kind, or BAD."""
+        """The plain value of a node that should be of this kind, or INVALID."""
         if node.tag not in _CORE_TAGS:
             self.report.error(path, f"the tag `{node.tag}` is not understood", "remove the tag")
             return INVALID

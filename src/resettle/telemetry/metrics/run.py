@@ -175,10 +175,10 @@ class RunMetrics(ComponentMetrics):
 
     # -- as it happens --------------------------------------------------------------------------
 
-    def move_sent(self, move: Move, outcome: MoveResponse) -> None:
-        """Count a move by its outcome."""
-        self._moves.labels(move.profile, move.plugin, outcome.result).inc()
-        if result := IMMEDIATE_RESULTS.get(outcome.result):
+    def move_sent(self, move: Move, response: MoveResponse) -> None:
+        """Count a move by the result in its response."""
+        self._moves.labels(move.profile, move.plugin, response.result).inc()
+        if result := IMMEDIATE_RESULTS.get(response.result):
             pod = move.pod
             self._count_evictions(result, move.plugin, move.profile, pod.namespace, pod.node)
 

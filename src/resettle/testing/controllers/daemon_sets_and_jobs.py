@@ -70,16 +70,16 @@ class DaemonSets:
         spec = {"tolerations": tolerations(owner)}
         pod = new_pod(owner, "sample", observed, spec=spec)
         demand = self._models.of(pod).spec.demand
-        fleet = self._models.fleet(observed)
-        liked = fleet.matching_node_affinity(demand, "")
-        staying = liked
-        for taint, nodes in fleet.untolerated_taints(demand.tolerations):
+        node_index = self._models.node_index(observed)
+        matching = node_index.matching_node_affinity(demand, "")
+        staying = matching
+        for taint, nodes in node_index.untolerated_taints(demand.tolerations):
             if taint.effect == NO_EXECUTE:
                 staying &= ~nodes
-        starting = liked & fleet.tolerated_by(demand.tolerations)
+        starting = matching & node_index.tolerated_by(demand.tolerations)
         return (
-            [node.name for node in fleet.members(starting)],
-            {node.name for node in fleet.members(staying)},
+            [node.name for node in node_index.members(starting)],
+            {node.name for node in node_index.members(staying)},
         )
 
 

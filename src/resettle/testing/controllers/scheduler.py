@@ -54,7 +54,7 @@ class Models:
         self._known[kind] = now
         return [model for _, model in now.values()]
 
-    def fleet(self, observed: ObservedCluster) -> NodeIndex:
+    def node_index(self, observed: ObservedCluster) -> NodeIndex:
         """The nodes."""
         return NodeIndex(self.all("Node", observed))
 
@@ -81,19 +81,19 @@ class Scheduler:
         if not waiting:
             return
         snapshot = self._models.snapshot(observed)
-        outlook = Projection(snapshot)
+        projection = Projection(snapshot)
         for pod in waiting:
             model = snapshot.pod(*key_of(pod).split("/", 1))
             assert model is not None
-            takers = outlook.feasible_nodes(model)
-            if takers:
-                node = outlook.highest_scored_node(model, takers)
-                outlook.move(model, node)
+            feasible = projection.feasible_nodes(model)
+            if feasible:
+                node = projection.highest_scored_node(model, feasible)
+                projection.move(model, node)
                 yield change(
                     pod, {"spec": {"nodeName": node}, "status": _scheduled_status(pod, observed)}
                 )
             else:
-                says = _unschedulable_message(outlook, model, len(snapshot.node_index.nodes))
+                says = _unschedulable_message(projection, model, len(snapshot.node_index.nodes))
                 yield from status_of(
                     pod, {"conditions": _unschedulable_conditions(pod, says, observed)}
                 )
@@ -143,9 +143,9 @@ def _unschedulable_conditions(pod: Object, says: str, observed: ObservedCluster)
     return [*_others(pod), {**waiting, "lastTransitionTime": since}]
 
 
-def _unschedulable_message(outlook: Projection, pod: Pod, nodes: int) -> str:
+def _unschedulable_message(projection: Projection, pod: Pod, nodes: int) -> str:
     """Such as `0/3 nodes are available: 2 cpu, 1 cordoned.`, the scheduler's own way to say it."""
     everyone = (1 << nodes) - 1
-    grounds = outlook.ruled_out(pod, everyone)
+    grounds = projection.ruled_out(pod, everyone)
     counts = ", ".join(f"{ground.nodes.bit_count()} {ground.says}" for ground in grounds)
     return f"0/{nodes} nodes are available: {counts or 'there is none'}."
