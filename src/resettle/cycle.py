@@ -70,7 +70,7 @@ class CycleReport(Struct, frozen=True):
     @property
     def cut_short(self) -> str:
         """Why it ended before all was sent; empty if all was."""
-        every = (outcome for drawn in self.rounds for response in drawn.responses)
+        every = (response for drawn in self.rounds for response in drawn.responses)
         return next(
             (
                 response.message

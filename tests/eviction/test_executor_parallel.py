@@ -203,7 +203,9 @@ def test_each_profile_has_its_own_mover() -> None:
         pytest.param(
             ValueError("no such van"), "the mover failed: ValueError: no such van", id="it raises"
         ),
-        pytest.param(True, "the mover answered True, which is no outcome", id="it answers yes"),
+        pytest.param(
+            True, "the mover answered True, which is no MoveResponse", id="it answers yes"
+        ),
     ],
 )
 def test_a_broken_mover_does_not_affect_other_moves(answer: object, says: str) -> None:

@@ -34,7 +34,7 @@ class EvictionAPI:
         self._api = api
 
     async def move(self, move: Move, options: Options) -> MoveResponse:
-        """Has the pod leave, and says what came of it."""
+        """Request the eviction of the pod, and return what the API server answered."""
         pod = move.pod
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction"
         try:
@@ -70,7 +70,7 @@ def eviction_of(pod: Pod, options: Options) -> bytes:
 
 
 def move_response(reply: ApiResponse, pod: Pod, options: Options) -> MoveResponse:
-    """What an answer to an eviction means."""
+    """What an answer to an eviction means, as the response of a mover."""
     if reply.status < 300:
         return MoveResponse(MoveResult.EVICTED)
     answer = Answer(reply.status, reply.body)
@@ -87,6 +87,30 @@ def _message(status: Status) -> str:
 
 
 def _result_of(answer: Answer, pod: Pod, options: Options) -> MoveResult:
+    """The result that a refusal means; the first row that applies counts.
+
+    | status        | cause                                                  | result     |
+    |---------------|--------------------------------------------------------|------------|
+    | 404           | there is no such pod                                   | GONE       |
+    | 409           | precondition: another pod has the name by now          | GONE       |
+    | 429           | evacuation began, the pod has the annotation           |            |
+    |               | `request-evict-only`, and `in_background` is off       | WEBHOOK    |
+    |               | ... `in_background` is on, and the pod has finished    | GONE       |
+    |               | ... `in_background` is on                              | BACKGROUND |
+    | 429           | cause DisruptionBudget: the budget is spent            | BUDGET     |
+    | any           | an admission webhook denied the request, 429 too       | WEBHOOK    |
+    | 500           | more than one budget selects the pod                   | BUDGET     |
+    | 403           | the budget's status is invalid, or too many pods that  |            |
+    |               | it has let go are still there                          | BUDGET     |
+    | 500           | a webhook could not be called                          | ERROR      |
+    | 504           | the budget could not be updated; that precedes the pod | ERROR      |
+    | 500, 502-504  | anything else: the pod may be evicted nevertheless     | UNKNOWN    |
+    | 429           | the server is overloaded, after the retries of         |            |
+    |               | `kube.transport.pacing`                                | ERROR      |
+    | others        |                                                        | ERROR      |
+
+    `kube.status` distinguishes the meanings of a 429.
+    """
     status = status_of(answer)
     match answer.status:
         case 404:
@@ -120,12 +144,12 @@ def _result_of(answer: Answer, pod: Pod, options: Options) -> MoveResult:
 
 
 def make(args: Args, api: ApiRequests) -> EvictionAPI:
-    """The mover of a profile."""
+    """The mover of one profile."""
     return EvictionAPI(api)
 
 
 def acts(args: Args) -> tuple[Permission, ...]:
-    """The one right it takes."""
+    """The one permission that evictions need."""
     return (Permission("create", "pods/eviction"),)
 
 

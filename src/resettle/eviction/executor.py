@@ -155,7 +155,9 @@ def _checked_response(response: object) -> MoveResponse:
     """What a mover answered if it is a response, else the response `unknown`."""
     if isinstance(response, MoveResponse):
         return response
-    return MoveResponse(MoveResult.UNKNOWN, f"the mover answered {response!r}, which is no outcome")
+    return MoveResponse(
+        MoveResult.UNKNOWN, f"the mover answered {response!r}, which is no MoveResponse"
+    )
 
 
 EVENTS = {

@@ -3,7 +3,7 @@
 It serves whatever handlers it is given: metrics and health today, webhooks and pages later.
 `server` starts and stops it, `certificates` makes or reads the serving certificate,
 `authorization` asks the API server who may read. It knows no metrics. Start with `server`.
-`telemetry` imports it.
+`telemetry` and `cli` import it.
 
 Import from outside: `authorization`, `server`.
 """

@@ -93,7 +93,7 @@ class Copies:
                     copies.setdefault(key, {}).setdefault(node.name, []).append(pod)
 
     def max_copies_per_node(self, key: OwnerKey, view: View) -> int | None:
-        """How many copies of an owner a node may keep; None if fewer than two nodes could take them."""
+        """How many copies of an owner a node may keep; None if fewer than two nodes take them."""
         per_node = self.surplus[key]
         targets = target_nodes((pod for pods in per_node.values() for pod in pods), view)
         count = targets.bit_count()
@@ -191,9 +191,10 @@ def balance(args: Args, view: View, draft: Draft) -> Stopped | None:
         owner = f"{key[1]} {key[2]}"
         counts = None if draft.semantics.weak_fit else CopiesPerNode(key, max_copies, view)
         for node, pods in per_node.items():
-            surplus = max(0, len(pods) + 1 - max_copies)
+            here = len(pods) + 1
+            surplus = max(0, here - max_copies)
             for pod in draft.sort(pods)[:surplus]:
-                why = f"{len(pods) + 1} copies of {owner} are on {node}, at most {max_copies} expected"
+                why = f"{here} copies of {owner} are on {node}, at most {max_copies} expected"
                 better = counts.with_fewer if counts else None
                 verdict = draft.propose(pod, because=why, onto=better)
                 if counts and verdict.admitted:

@@ -45,12 +45,12 @@ from resettle.runtime.status import ComponentStatus
 
 
 class ComponentSettings(Struct, frozen=True, kw_only=True):
-    """Settings that all components share; each adds its own."""
+    """Settings that all components have; each component adds its own."""
 
     policy_file: str | None = None
     """None for a component, or a mode of one, that needs no policy."""
     lenient: bool = False
-    """Whether mistakes that upstream hides are warnings, and taken as upstream takes them."""
+    """Whether policy mistakes that upstream ignores are warnings, handled as upstream does."""
     interval: float = 0.0
     """Seconds from the start of one pass to the next; zero for a single pass."""
     qps: float = 0.0
@@ -83,16 +83,16 @@ class Clients(NamedTuple):
     unlimited: Client
     """For watches and the lease: no rate limit."""
     paced: Client
-    """For writes, rate limited; who waits for its turn learns of a stop request at once."""
+    """For writes, rate limited; a write that waits for its turn ends at once on a stop request."""
     for_events: Client
-    """For events, rate limited; they are many, and never take a turn from an eviction."""
+    """For events, rate limited apart from evictions, so that many events delay none."""
 
 
 @asynccontextmanager
 async def open_clients(
     access: Access, settings: ComponentSettings, clock: Clock, stop: Stop
 ) -> AsyncIterator[Clients]:
-    """The clients, open while the block lasts; none connects before its first request."""
+    """Open the clients for the time of the block; each connects at its first request."""
     async with AsyncExitStack() as stack:
 
         async def open_client(clock: Clock, *, paced: bool) -> Client:
@@ -124,7 +124,7 @@ class Runtime:
     report_crash: Callable[[BaseException], None]
     """Ends the component with this error."""
     note_work: Callable[[], object]
-    """Says that there is progress within a long pass; the liveness check reads it."""
+    """Reports progress within a long pass, for the liveness check."""
 
 
 class Session(Protocol):
@@ -147,7 +147,7 @@ class Session(Protocol):
 
 
 class Component(Protocol):
-    """What one component does; `ComponentRunner` does the rest."""
+    """What is particular to one component; `ComponentRunner` does the rest."""
 
     @property
     def retry_seconds(self) -> float | None:
@@ -165,7 +165,7 @@ class Component(Protocol):
     def open_session(
         self, policy: LoadedPolicy | None, runtime: Runtime
     ) -> AbstractAsyncContextManager[Session | None]:
-        """A session while the block lasts; None if a stop was requested before it was ready."""
+        """Open a session for the block; None if a stop was requested before it was ready."""
 
     def pass_skipped(self, reason: str, seconds: float) -> None:
         """Log and count a pass that was skipped because the session is stale."""
@@ -177,7 +177,7 @@ class Component(Protocol):
         """Log and count that no new session could be opened; it is tried again."""
 
     def add_details(self, status: ComponentStatus) -> ComponentStatus:
-        """The status, with what only this component knows."""
+        """The status, with the fields that only this component can fill in."""
 
 
 # -- the loop -------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class ComponentRunner:
             except ClusterError as error:
                 if not opened:
                     raise
-                # It went well until other kinds were to be watched; it will again.
+                # An earlier session worked, so this failure is probably temporary.
                 self._failures += 1
                 component.session_failed(error, self._clock.steady() - began)
                 await self._wait_until(began + self._pause())

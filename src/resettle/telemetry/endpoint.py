@@ -1,8 +1,10 @@
 """The HTTPS endpoint of a component, put together from settings: metrics and health.
 
-    endpoint = Endpoint(settings, access, clock, log, build_soft_tainter_metrics)
-    runner = soft_taint_runner(…, observer=endpoint.metrics or IGNORE_ROUNDS)
-    async with endpoint.open(runner.status): …
+    endpoint = Endpoint(endpoint_settings, access, clock, log, build_soft_tainter_metrics)
+    observer = endpoint.metrics or IGNORE_ROUNDS
+    runner = soft_taint_runner(settings, access, plugins, clock, log, observer)
+    async with endpoint.open(runner.status):
+        await runner.run()
 
 A component does not know the endpoint: the endpoint asks the component for its status. aiohttp and
 prometheus_client are imported only where something is served.

@@ -4,9 +4,10 @@
        ▲                   │ ╲
        └───── release ─────┘  ╲── not renewed within the deadline, or another's ──► lost
 
-Safe even if wall clocks differ. The holder counts from before it sent its last renewal and acts no
-longer than the renew deadline. The others count from when they saw that renewal and wait for the
-lease's whole duration, which is longer. Each uses its own steady clock.
+At most one process acts at a time, even if wall clocks differ. The holder stops acting when the
+renew deadline has passed since it sent its last renewal. The others take the lease only when its
+whole duration, which is longer, has passed since they saw that renewal. Each measures with its own
+steady clock.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def new_identity() -> str:
 
 
 class LeaderElector:
-    """One contender for a lease; `jitter` gives numbers from 0 to 1, to spread tries."""
+    """Competes for a lease and keeps it, as LeaderElector of client-go does.
+
+    `jitter` returns numbers from 0 to 1 that spread the tries of several processes over time.
+    """
 
     def __init__(
         self,
@@ -82,7 +86,7 @@ class LeaderElector:
             )
 
     async def acquire(self) -> None:
-        """Return when the lease is ours; raise an error that waiting would not remove."""
+        """Wait until the lease is ours; raise an error if waiting longer would not help."""
         self._renewed = None
         while (started := await self._attempt()) is None or self._late(started):
             if another := self._another():
@@ -167,27 +171,28 @@ class LeaderElector:
         started = self._clock.steady()
         duration = self._settings.duration_seconds
         self._wrote = True
-        taken = await self._client.update(
+        written = await self._client.update(
             record.with_holder(self._identity, duration, self._clock.now())
         )
-        return self._record_write(taken, started)
+        return self._record_write(written, started)
 
     async def _create(self) -> float | None:
         started = self._clock.steady()
-        where = self._settings
+        settings = self._settings
         self._wrote = True
-        made = await self._client.create(
+        written = await self._client.create(
             new_lease(
-                where.namespace,
-                where.name,
+                settings.namespace,
+                settings.name,
                 self._identity,
-                where.duration_seconds,
+                settings.duration_seconds,
                 self._clock.now(),
             )
         )
-        return self._record_write(made, started)
+        return self._record_write(written, started)
 
     def _record_write(self, written: LeaseRecord | None, started: float) -> float | None:
+        """Remember a lease that we wrote; return when we sent it, or None if it was refused."""
         if written is None:
             return None
         self._remember(written)
@@ -196,21 +201,22 @@ class LeaderElector:
     # -- what we know ---------------------------------------------------------------------------
 
     def _remember(self, record: LeaseRecord) -> None:
+        """Keep the lease as last read or written, and since when it has not changed."""
         self._contact_at = self._clock.steady()
         if self._seen is None or self._seen.version != record.version:
             self._seen_at = self._contact_at
         self._seen = record
 
     def _another(self) -> str:
-        """The other process that was last seen as the holder; empty if none."""
+        """The name of the holder as last read, if it is another process; else empty."""
         holder = self._seen.holder if self._seen else ""
         return "" if holder == self._identity else holder
 
     def _is_free(self) -> bool:
-        """Whether we may take it: there is no other holder, or it has not renewed for long enough.
+        """Whether we may take the lease: no other process holds it, or its holder let it expire.
 
-        A deleted lease does not prove that its holder has stopped, so the wait is as long for one
-        that was seen and is gone.
+        A deleted lease does not prove that its holder has stopped: if we saw a holder before the
+        lease was deleted, we wait for the whole duration as well.
         """
         if self._seen is None or not self._another():
             return True

@@ -35,7 +35,8 @@ class Metric(Struct, frozen=True):
 PODS_EVICTED = Metric(
     "descheduler_pods_evicted_total",
     "counter",
-    "Pods that a plan would move, by result.",
+    "Moves by result: granted, refused, failed, held back by a limit; in a dry run, would be "
+    "granted.",
     ("result", "strategy", "profile", "namespace", "node"),
     older_name="descheduler_pods_evicted",
 )
