@@ -57,7 +57,7 @@ class Broken:
 
     place: str
     rule: str
-    """A short name, for the exceptions: `length`, `small`, `class-name`, ..."""
+    """A short name, for the exceptions, such as `length` or `class-name`."""
     says: str
 
 
@@ -201,8 +201,18 @@ def words(tree: Tree) -> Iterator[Broken]:
                 yield Broken(f"{place}:{number}", "word", f"`{match}` is a word to avoid")
 
 
+def introductions(tree: Tree) -> Iterator[Broken]:
+    """Packages whose docstring does not say what they are for and where to start reading."""
+    for module in tree.modules:
+        if module.is_package:
+            text = ast.get_docstring(module.tree) or ""
+            if text.count("\n") < 2 or "Start with" not in " ".join(text.split()):
+                says = "say what the package is for, and `Start with` the module to read first"
+                yield Broken(module.place, "introduction", says)
+
+
 def docstrings(tree: Tree) -> Iterator[Broken]:
-    """Docstrings that do not stand alone, and packages that do not introduce themselves."""
+    """Docstrings that do not stand alone."""
     for module in tree.modules:
         for node in ast.walk(module.tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
@@ -212,19 +222,19 @@ def docstrings(tree: Tree) -> Iterator[Broken]:
                     yield Broken(place, "docstring", "begins with `The same`: say it in full")
 
 
-def front_doors(tree: Tree) -> Iterator[Broken]:
+def imports_from_outside(tree: Tree) -> Iterator[Broken]:
     """Imports from outside a package that its `__init__` does not document."""
-    doors = {module.name: _documented(module) for module in tree.modules if module.is_package}
+    documented = {module.name: _documented(module) for module in tree.modules if module.is_package}
     for module in tree.modules:
         for target, line in module.imports(tree.names):
-            if target not in tree.names or target in doors:
+            if target not in tree.names or target in documented:
                 continue
             package, _, leaf = target.rpartition(".")
             inside = module.package == package or module.package.startswith(f"{package}.")
-            if package == "resettle" or inside or leaf in doors[package]:
+            if package == "resettle" or inside or leaf in documented[package]:
                 continue
             says = f"imports `{target}`, which the docstring of `{package}` does not list"
-            yield Broken(f"{module.place}:{line}", "front-door", says)
+            yield Broken(f"{module.place}:{line}", "import", says)
 
 
 def _documented(package: Module) -> set[str]:
@@ -233,7 +243,16 @@ def _documented(package: Module) -> set[str]:
     return set(re.findall(r"`(\w+)`", listed))
 
 
-CHECKS = (lengths, small_modules, class_names, names, words, docstrings, front_doors)
+CHECKS = (
+    lengths,
+    small_modules,
+    class_names,
+    names,
+    words,
+    docstrings,
+    introductions,
+    imports_from_outside,
+)
 
 
 def broken_rules(tree: Tree) -> list[Broken]:

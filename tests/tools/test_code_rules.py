@@ -10,14 +10,15 @@ from tools.code_rules import Tree, broken_rules
 
 FILLER = "\n" * 70
 """Lines that make a module long enough."""
+INTRODUCTION = '"""Package.\n\nIt is for tests. Start with `a`.\n"""\n'
 
 
 def broken(folder: Path, files: dict[str, str]) -> list[tuple[str, str]]:
     """(place, rule) of every broken rule of a tree with these files."""
-    for name in {"src/resettle/__init__.py": "", **files}:
+    for name, text in {"src/resettle/__init__.py": INTRODUCTION, **files}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(files.get(name, '"""Package."""\n'))
+        path.write_text(text)
     return [(rule.place, rule.rule) for rule in broken_rules(Tree(folder))]
 
 
@@ -64,7 +65,7 @@ def test_a_module_has_60_to_400_lines(tmp_path: Path) -> None:
 def test_a_package_has_at_most_15_modules(tmp_path: Path) -> None:
     package = {f"src/resettle/p/m{number}.py": FILLER for number in range(16)}
 
-    assert broken(tmp_path, {"src/resettle/p/__init__.py": "", **package}) == [
+    assert broken(tmp_path, {"src/resettle/p/__init__.py": INTRODUCTION, **package}) == [
         ("src/resettle/p", "modules")
     ]
 
@@ -92,15 +93,29 @@ def test_pages_avoid_the_words_too(tmp_path: Path) -> None:
     assert broken(tmp_path, {}) == [("docs/page.md:3", "word")]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="no docstring"),
+        pytest.param('"""Package. Start with `a`."""\n', id="a single line"),
+        pytest.param('"""Package.\n\nIt is for tests.\n"""\n', id="nothing to start with"),
+    ],
+)
+def test_a_package_says_what_it_is_for_and_where_to_start(tmp_path: Path, text: str) -> None:
+    files = {"src/resettle/p/__init__.py": text}
+
+    assert broken(tmp_path, files) == [("src/resettle/p/__init__.py", "introduction")]
+
+
 def test_only_modules_that_a_package_lists_are_imported_from_outside(tmp_path: Path) -> None:
     files = {
-        "src/resettle/p/__init__.py": '"""P.\n\nImport from outside: `open`.\n"""\n',
+        "src/resettle/p/__init__.py": INTRODUCTION[:-4] + '\nImport from outside: `open`.\n"""\n',
         "src/resettle/p/open.py": "from resettle.p.closed import a\n" + FILLER,
         "src/resettle/p/closed.py": "a = 1\n" + FILLER * 2,
-        "src/resettle/q/__init__.py": "",
+        "src/resettle/q/__init__.py": INTRODUCTION,
         "src/resettle/q/user.py": (
             "from resettle.p.open import b\nfrom resettle.p.closed import a\n" + FILLER
         ),
     }
 
-    assert broken(tmp_path, files) == [("src/resettle/q/user.py:2", "front-door")]
+    assert broken(tmp_path, files) == [("src/resettle/q/user.py:2", "import")]

@@ -2,8 +2,8 @@
 
 `parse` reads text within bounds (size, nesting, aliases), `source` finds the place of a key,
 `typed_walk` checks a document against a struct key by key and reports every mistake, `messages`
-words them. Of policies it knows which fields only `resettle/v1` has; what a key means is not checked
-here. Start with `typed_walk`. `policy` imports it; `cli` and `controllers` do, for other inputs.
+words them. Of policies it knows which fields only `resettle/v1` has, and not what a key is for.
+Start with `typed_walk`. `policy` imports it; `cli` and `controllers` do, for other inputs.
 
 Import from outside: `messages`, `parse`, `source`, `typed_walk`.
 """
