@@ -3,8 +3,9 @@
 `descheduler` draws a plan: it runs the plugins of each profile over a `view`, and each of them
 writes to a `draft`, whose proposals pass `admission`. `plugin` says what a plugin may provide,
 `codes` explains every refusal code. It has no strategy of its own (those are `plugins`) and
-carries nothing out (that is `eviction`). Start with `descheduler`. Plugins out of tree
-import this package and `resettle.model`, and nothing else but `resettle.testing`.
+carries nothing out (that is `eviction`). Start with `descheduler`, or with `plugin` to write a
+plugin. Plugins out of tree import this package and `resettle.model`, and nothing else but
+`resettle.testing`.
 
 Import from outside: `admission`, `codes`, `descheduler`, `draft`, `limits`, `mover`, `plan`,
 `plan_state`, `plugin`, `profile`, `registry`, `tracing`, `verdict`, `view`.

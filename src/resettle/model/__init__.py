@@ -1,9 +1,9 @@
 """Pods, nodes, other objects, and the frozen snapshot of a cluster.
 
 Nothing here decides where a pod may run (that is `placement`) or whether it should move (that is
-`framework` and `plugins`), and nothing talks to an API server (that is `kube`). Start with `pod`
-and `snapshot`; `kinds` is the table of the object kinds that resettle reads, and `decoding` turns
-the API's bytes into these values. Every other package may import it.
+`framework` and `plugins`), and nothing talks to an API server (that is `kube`). Start with
+`snapshot`, then `pod`; `kinds` is the table of the object kinds that resettle reads, and `decoding`
+turns the API's bytes into these values. Every other package may import it.
 
 Import from outside: `changes`, `constraints`, `kinds`, `measurements`, `node_index`, `objects`,
 `pod`, `pod_index`, `resources`, `selectors`, `semantics`, `snapshot`.
