@@ -176,5 +176,5 @@ def test_a_later_event_may_undo_an_earlier_one_whatever_their_order(tmp_path: Pa
     done = resettle("simulate", "--scenario", "s.yaml", *WORDS, "--now", NOW, cwd=tmp_path)
 
     assert (done.code, done.err) == (0, "")
-    assert "event    Node node-9 is applied\n" in done.out
-    assert "event    Node/node-9 is deleted\n" in done.out
+    assert "event  Node node-9 is applied\n" in done.out
+    assert "event  Node/node-9 is deleted\n" in done.out
