@@ -33,8 +33,7 @@ from resettle.framework import (
     load_policy,
 )
 from resettle.record.reader import RecordReader
-from resettle.record.replay import build_descheduler as build_recorded
-from resettle.record.replay import replay_cycle
+from resettle.record.replay import rebuild_descheduler, replay_cycle
 from resettle.record.segments import RecordLimits, segments_in
 from resettle.record.writer import RecordWriter
 
@@ -97,7 +96,7 @@ def measured(nodes: int, pods: int, percent: float) -> tuple[str, ...]:
         began = time.process_time()
         book = RecordReader(name)
         last = book.cycles[-1]
-        replay_cycle(last, build_recorded(last, plugins), book.snapshot(last))
+        replay_cycle(last, rebuild_descheduler(last, plugins), book.snapshot(last))
         asked = time.process_time() - began
     grown = [after - before for before, after in pairwise(sizes)]
     each = median(grown[1:])

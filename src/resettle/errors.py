@@ -39,11 +39,15 @@ class InputError(ResettleError):
 class PolicyError(ResettleError):
     """The policy cannot be used; the text lists all its problems with their places.
 
-    `problems` and `warnings` hold the same as values (`policy.problem.Located`).
+    `problems` and `warnings` hold them as values (`policy.problems.Located`).
     """
 
     def __init__(
-        self, text: str, *, problems: tuple[Any, ...] = (), warnings: tuple[Any, ...] = ()
+        self,
+        text: str,
+        *,
+        problems: tuple[Any, ...] = (),
+        warnings: tuple[Any, ...] = (),
     ) -> None:
         super().__init__(text)
         self.problems = problems

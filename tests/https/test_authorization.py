@@ -201,7 +201,13 @@ def test_the_number_of_cached_answers_is_limited(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("header", "status"),
-    [(f"bearer  {OURS}", 200), (f"Basic {OURS}", 401), ("Bearer", 401), (OURS, 401)],
+    [
+        (f"bearer  {OURS}", 200),
+        (f"Basic {OURS}", 401),
+        ("Bearer", 401),
+        (OURS, 401),
+        ("Bearer \xff\xfe", 401),
+    ],
 )
 def test_only_a_bearer_token_counts(header: str, status: int, tmp_path: Path) -> None:
     async def story() -> None:

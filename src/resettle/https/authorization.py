@@ -49,9 +49,9 @@ class AllowAll:
 
 
 def bearer_token(request: web.Request) -> str:
-    """The bearer token of the request, or an empty string."""
+    """The bearer token of the request, or an empty string; a token has ASCII characters only."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
+    return token.strip() if scheme.lower() == "bearer" and token.isascii() else ""
 
 
 class User(Struct, frozen=True):

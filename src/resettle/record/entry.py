@@ -144,16 +144,13 @@ def _move(move: Move, response: MoveResponse) -> RecordedMove:
 
 
 def digest(plan: Plan) -> str:
-    """A hash that is equal for plans with equal decisions and reasons."""
+    """A hash that is equal for plans with equal decisions, however their reasons are worded."""
     decided = (
-        [
-            (move.pod.uid, move.profile, move.plugin, move.reason, move.lands_on)
-            for move in plan.moves
-        ],
+        [(move.pod.uid, move.profile, move.plugin, move.lands_on) for move in plan.moves],
         [
             (run.profile, run.plugin, run.proposed, run.admitted, run.already_moving, run.refused)
             for run in plan.runs
         ],
-        plan.skipped,
+        plan.skipped.code if plan.skipped else "",
     )
     return blake2b(msgspec.json.encode(decided, order="sorted"), digest_size=12).hexdigest()

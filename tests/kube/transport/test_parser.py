@@ -246,3 +246,15 @@ def test_a_line_without_end_is_an_error(chunks: list[bytes]) -> None:
 
     with pytest.raises(ClusterError, match="more than 10 bytes"):
         [list(lines.split(chunk)) for chunk in chunks]
+
+
+def test_many_small_responses_in_large_reads_are_not_one_long_head() -> None:
+    response = b"HTTP/1.1 200 OK\r\nX-Filler: " + b"x" * 1000 + b"\r\nContent-Length: 2\r\n\r\n{}"
+    sent = response * 300
+    for offset in range(0, len(response), 97):
+        parser = ResponseParser()
+        pieces = [sent[:offset], *(sent[i : i + 65536] for i in range(offset, len(sent), 65536))]
+        for piece in pieces:
+            parser.feed(piece)
+        assert len(parser.complete) == 300
+        parser.finish()

@@ -79,7 +79,11 @@ class AsyncConnection(asyncio.BufferedProtocol):
             server_hostname=name if direct else None,
         )
         if access.proxy and trust:
-            await connection._open_tunnel(access, trust, name or "")
+            try:
+                await connection._open_tunnel(access, trust, name or "")
+            except BaseException:
+                connection.close()  # a cancelled wait would leave the socket to the proxy open
+                raise
         return connection
 
     async def _open_tunnel(self, access: Access, trust: ssl.SSLContext, name: str) -> None:
@@ -92,7 +96,6 @@ class AsyncConnection(asyncio.BufferedProtocol):
         except ConnectionError as error:
             raise OSError(f"the proxy {urlsplit(access.proxy).netloc} hung up") from error
         if response.status != 200:
-            self.close()
             raise OSError(f"the proxy answered {response.status} to CONNECT {address}")
         assert self._transport is not None
         self._parser.finish()

@@ -63,6 +63,7 @@ class ResponseParser:
         self.in_head = False
         """Whether a response has begun whose head is not complete."""
         self._head_size = 0
+        """Bytes of the head that is being read, without a read in which another response ended."""
         self._headers: list[tuple[bytes, bytes]] = []
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         # Some proxies send a length beside chunks; like Go's client we follow the chunks.
@@ -76,13 +77,14 @@ class ResponseParser:
     def feed(self, data: bytes | memoryview) -> None:
         """Parse what has arrived; raise `MalformedResponse` if it is not HTTP."""
         assert self._parser is not None
+        before = len(self.complete)
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
             raise MalformedResponse("it switches to another protocol") from None
         except HttpParserError as error:
             raise MalformedResponse(_describe(error, bytes(data[:40]))) from None
-        if not self.in_head:
+        if not self.in_head or len(self.complete) > before:
             self._head_size = 0
             return
         self._head_size += len(data)
