@@ -160,7 +160,7 @@ def read_named_policy(arguments: argparse.Namespace) -> Policy | None:
         read_text(arguments.policy),
         name=display_name(arguments.policy),
         plugins=default_registry(),
-        lenient=arguments.forgiving,
+        lenient=arguments.lenient,
     )
     print_warnings(policy.warnings)
     return policy

@@ -94,7 +94,7 @@ def run_settings(arguments: argparse.Namespace) -> RunSettings:
     interval = parse_seconds("--descheduling-interval", arguments.descheduling_interval)
     return RunSettings(
         policy_file=_policy_file(arguments.policy),
-        lenient=arguments.forgiving,
+        lenient=arguments.lenient,
         interval=interval,
         dry_run=arguments.dry_run,
         qps=arguments.client_connection_qps,

@@ -153,7 +153,7 @@ def taint_settings(arguments: argparse.Namespace) -> TaintSettings:
         mode = Mode.DRY_RUN if arguments.dry_run else Mode.REMOVE_ONLY
     return TaintSettings(
         policy_file=arguments.policy,
-        lenient=arguments.forgiving,
+        lenient=arguments.lenient,
         interval=interval,
         mode=mode,
         prefixes=tuple(arguments.prefix),

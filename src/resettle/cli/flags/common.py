@@ -33,7 +33,7 @@ def add_policy_problems_flag(group: argparse._ActionsContainer) -> None:
     """Add the flag that makes mistakes which upstream ignores errors or warnings."""
     group.add_argument(
         "--policy-problems",
-        dest="forgiving",
+        dest="lenient",
         type=_parse_policy_problems,
         metavar="{error,warn}",
         default="error",

@@ -102,7 +102,7 @@ def read_inputs(
             read_policy_text(arguments),
             name=display_name(arguments.policy),
             plugins=plugins,
-            lenient=arguments.forgiving,
+            lenient=arguments.lenient,
         )
         print_warnings(policy.warnings)
         descheduler = build_descheduler(policy, plugins)

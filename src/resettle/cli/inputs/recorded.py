@@ -84,7 +84,7 @@ def replay_inputs(arguments: argparse.Namespace, pod: tuple[str, str] | None) ->
     plugins = default_registry()
     past = pick_cycle(arguments, plugins, pod)
     if arguments.policy:
-        other = read_other_policy(arguments.policy, past, plugins, lenient=arguments.forgiving)
+        other = read_other_policy(arguments.policy, past, plugins, lenient=arguments.lenient)
         return ReplayedInputs(other, past.snapshot, NO_EARLIER_ROUNDS)
     replay = replay_cycle(*past)
     at = _round_index(getattr(arguments, "round", None), replay, "/".join(pod) if pod else "")

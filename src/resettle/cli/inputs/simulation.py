@@ -224,9 +224,7 @@ def _read_policies(
     deschedulers: dict[str, Descheduler] = {}
     for file in filter(None, (arguments.policy, arguments.against)):
         name = display_name(file)
-        policy = load_policy(
-            read_text(file), name=name, plugins=plugins, lenient=arguments.forgiving
-        )
+        policy = load_policy(read_text(file), name=name, plugins=plugins, lenient=arguments.lenient)
         print_warnings(policy.warnings)
         if name in deschedulers:
             raise InputError(f"--policy and --against both name {name}; name two different ones")
@@ -243,7 +241,7 @@ def _read_recorded(
     if len(set(files)) < len(files):
         raise InputError(f"--policy and --against both name {files[0]}; name two different ones")
     planners = {
-        display_name(file): read_other_policy(file, past, plugins, lenient=arguments.forgiving)
+        display_name(file): read_other_policy(file, past, plugins, lenient=arguments.lenient)
         for file in files
     }
     if not arguments.policy:
