@@ -136,5 +136,5 @@ def _section(value: Mapping[str, Any]) -> Section:
 
 
 def _case(value: Mapping[str, Any]) -> Case:
-    costs = {side: tuple(Cost(**cost) for cost in value[side]) for side in ("ours", "peer")}
+    costs = {side: tuple(Cost(**cost) for cost in value[side]) for side in ("ours", "upstream")}
     return Case(**{**value, **costs})

@@ -52,10 +52,10 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def policies() -> dict[str, str]:
     """The policies to compare, by what the table calls them."""
-    peers = policy_text("on")
-    ours = peers.replace("descheduler/v1alpha2", "resettle/v1")
+    upstream = policy_text("on")
+    ours = upstream.replace("descheduler/v1alpha2", "resettle/v1")
     return {
-        "`descheduler/v1alpha2`": peers,
+        "`descheduler/v1alpha2`": upstream,
         "`resettle/v1`, its own limits": ours,
         "`resettle/v1`, no limits": ours + NO_LIMITS,
     }

@@ -116,7 +116,7 @@ def run_ours_acting(served: Serving, policy: Path, folder: Path, timeout: float)
     return replace(cost, evictions=evictions(log, _OURS_EVICTED))
 
 
-def run_peer_acting(
+def run_upstream_acting(
     binary: Path, served: Serving, policy: Path, folder: Path, timeout: float
 ) -> Cost:
     """One run of descheduler over the served cluster, evictions and events included."""
@@ -165,7 +165,7 @@ def _number(text: str) -> bool:
     return re.fullmatch(r"[\d.]+", text) is not None
 
 
-def run_peer(binary: Path, served: Serving, policy: Path, folder: Path, timeout: float) -> Cost:
+def run_upstream(binary: Path, served: Serving, policy: Path, folder: Path, timeout: float) -> Cost:
     """One dry run of descheduler over the served cluster.
 
     Its dry run works on a copy of the cluster and begins before the copy is complete, so that it

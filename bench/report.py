@@ -35,7 +35,7 @@ class Case:
     pods: int
     fit: str
     ours: Sequence[Cost]
-    peer: Sequence[Cost] = ()
+    upstream: Sequence[Cost] = ()
     hard: str = ""
     """Which of the hard clusters it is, if one."""
     taken: str = ""
@@ -82,19 +82,21 @@ def comparison(cases: Iterable[Case], goals: Goals = GOALS) -> str:
     for case in cases:
         ours = case.our
         rows.append((case.cluster, case.fit, "resettle", *_figures(ours)))
-        if not case.peer:
+        if not case.upstream:
             continue
-        peer = typical(case.peer)
-        rows.append(("", "", "descheduler", *_figures(peer)))
+        upstream = typical(case.upstream)
+        rows.append(("", "", "descheduler", *_figures(upstream)))
         cpu, memory = goals.get((case.nodes, case.fit), (None, None))
         ratios = (
-            _ratio(peer.wall, ours.wall, None),
-            _ratio(peer.cpu, ours.cpu, cpu),
-            _ratio(peer.peak, ours.peak, memory),
+            _ratio(upstream.wall, ours.wall, None),
+            _ratio(upstream.cpu, ours.cpu, cpu),
+            _ratio(upstream.peak, ours.peak, memory),
         )
         rows.append(("", "", "ratio", *ratios, ""))
-        if peer.remark:
-            remarks.append(f"{case.cluster}, nodeFit {case.fit}: the descheduler {peer.remark}.")
+        if upstream.remark:
+            remarks.append(
+                f"{case.cluster}, nodeFit {case.fit}: the descheduler {upstream.remark}."
+            )
     heads = ("cluster", "nodeFit", "program", "wall s", "CPU s", "peak MiB", "pods evicted")
     return "\n\n".join([table(heads, rows, numbers_from=3), *remarks])
 
@@ -133,7 +135,7 @@ def eviction_table(cases: Sequence[Case]) -> str:
 
 def _decided(case: Case, name: str) -> str:
     ours = f"{case.our.evictions.get(name, 0):,}"
-    return f"{ours} / {typical(case.peer).evictions.get(name, 0):,}" if case.peer else ours
+    return f"{ours} / {typical(case.upstream).evictions.get(name, 0):,}" if case.upstream else ours
 
 
 def ours_table(cases: Iterable[Case], title: str) -> str:

@@ -35,21 +35,21 @@ from bench.measure import (
     Failed,
     run_ours,
     run_ours_acting,
-    run_peer,
-    run_peer_acting,
+    run_upstream,
+    run_upstream_acting,
 )
 from bench.report import Case
 from bench.serving import Serving
 
-Ours = Callable[[Serving, Path, Path, float], Cost]
-Peers = Callable[[Path, Serving, Path, Path, float], Cost]
+RunOurs = Callable[[Serving, Path, Path, float], Cost]
+RunUpstream = Callable[[Path, Serving, Path, Path, float], Cost]
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 GROWTH = (100, 200, 500, 1000, 2000, 5000, 10_000)
 WORST_NODES = 1000
-BESIDE: dict[str, tuple[Ours, Peers]] = {
-    "compare": (run_ours, run_peer),
-    "act": (run_ours_acting, run_peer_acting),
+BESIDE: dict[str, tuple[RunOurs, RunUpstream]] = {
+    "compare": (run_ours, run_upstream),
+    "act": (run_ours_acting, run_upstream_acting),
 }
 """How both programs are run for sections that set them side by side."""
 

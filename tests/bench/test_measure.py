@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.measure import Cost, Failed, evictions, moves, phases, run_child, run_ours, run_peer
+from bench.measure import Cost, Failed, evictions, moves, phases, run_child, run_ours, run_upstream
 from bench.run import policy_text
 from bench.serving import Serving
 
@@ -151,7 +151,7 @@ def test_the_peer_waits_for_its_last_list_and_runs_one_cycle(
     stand_in.write_text(STAND_IN.format(python=sys.executable, log=log, after=after))
     stand_in.chmod(0o755)
 
-    cost = run_peer(stand_in, served, tmp_path / "policy.yaml", tmp_path, timeout=60)
+    cost = run_upstream(stand_in, served, tmp_path / "policy.yaml", tmp_path, timeout=60)
 
     assert (cost.evicted, cost.remark) == (evicted, remark)
 
@@ -162,4 +162,4 @@ def test_a_peer_that_fails_is_no_figure(tmp_path: Path, served: Serving) -> None
     stand_in.chmod(0o755)
 
     with pytest.raises(Failed, match="no such flag"):
-        run_peer(stand_in, served, tmp_path / "policy.yaml", tmp_path, timeout=60)
+        run_upstream(stand_in, served, tmp_path / "policy.yaml", tmp_path, timeout=60)

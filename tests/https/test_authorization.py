@@ -105,9 +105,9 @@ def test_a_client_that_is_known_and_not_allowed_is_refused_by_name(tmp_path: Pat
         async with protected(tmp_path, DeniedPermission(verb="get", resource="/metrics")) as it:
             response = await it.ask()
             assert response.status == 403
-            assert response.body == b"pocket:admin may not get the path /metrics\n"
+            assert response.body == b"test:admin may not get the path /metrics\n"
             (line,) = it.log
-            assert "verb=get user=pocket:admin" in line
+            assert "verb=get user=test:admin" in line
             assert (await it.ask(method="HEAD")).status == 403, (
                 "who may not get may not ask for the size"
             )

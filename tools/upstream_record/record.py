@@ -2,7 +2,7 @@
 
     python -m tools.upstream_record.record
 
-Each policy meets the cluster of its number, served by the pocket API server: disruption budgets
+Each policy meets the cluster of its number, served by the test API server: disruption budgets
 are enforced, and an evicted pod is terminating from then on. descheduler sees that before its next
 request, since the answer is held back for a moment. It draws lots, so it runs six times, and every
 distinct set of pods is kept. A policy of `descheduler/v1alpha1`, which it no longer reads, is given
@@ -95,7 +95,7 @@ def recorded(binary: Path, file: str) -> Recorded:
     print(f"{file}: {len(sets)} different answers; evicted {sizes}", file=sys.stderr)
     return Recorded(
         file=file,
-        peer=VERSION,
+        upstream=VERSION,
         cluster=digest(objects),
         nodes=_nodes_left(objects, sets[0]),
         runs=sets,

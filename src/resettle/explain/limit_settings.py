@@ -84,15 +84,15 @@ def limit_options(inputs: PlanInputs, pod: Pod) -> Iterator[ChangeOption]:
 
 def _higher_values(limit: _Limit, was: Any, inputs: PlanInputs, pod: Pod) -> Sequence[Any]:
     """Higher values, up to the one with which the limit can no longer stop this pod."""
-    population = inputs.snapshot.pod_index
+    pod_index = inputs.snapshot.pod_index
     match limit.field:
         case "node":
-            enough = len(population.on(pod.node))
+            enough = len(pod_index.on(pod.node))
         case "namespace":
-            templates = population.namespaces.get(pod.namespace, ())
-            enough = sum(len(population.templates[template]) for template in templates)
+            templates = pod_index.namespaces.get(pod.namespace, ())
+            enough = sum(len(pod_index.templates[template]) for template in templates)
         case "total":
-            enough = len(population)
+            enough = len(pod_index)
         case _:
             return tuple(percent for percent in HALF_PERCENTS if percent > was)
     if inputs.descheduler.semantics.repeat_spends_limits:

@@ -183,18 +183,18 @@ def _turn_did_not_come(watched: WatchedPlan, turn: PluginTurn, pod: Pod) -> NotP
 
 def no_such_pod(snapshot: Snapshot, namespace: str, name: str) -> InputError:
     """An error that suggests pods of the same name elsewhere, or one with a similar name."""
-    population = snapshot.pod_index
-    namespaces = sorted(population.namespaces)
-    same_name = [f"{other}/{name}" for other in namespaces if population.get(other, name)]
+    pod_index = snapshot.pod_index
+    namespaces = sorted(pod_index.namespaces)
+    same_name = [f"{other}/{name}" for other in namespaces if pod_index.get(other, name)]
     if same_name:
         return _no_such("pod", f"{namespace}/{name}", same_name)
-    known = namespace in population.namespaces
+    known = namespace in pod_index.namespaces
     similar_namespace = namespace if known else nearest(namespace, namespaces)
     names = (
         [
             pod.name
-            for template in population.namespaces[similar_namespace]
-            for pod in population.templates[template]
+            for template in pod_index.namespaces[similar_namespace]
+            for pod in pod_index.templates[template]
         ]
         if similar_namespace
         else []

@@ -141,14 +141,14 @@ class ApiServerAuthorizer:
         return self._allowed[key]
 
     async def _review(
-        self, right: ApiPermission, kind: str, spec: dict[str, Any], status: type[Status]
+        self, permission: ApiPermission, kind: str, spec: dict[str, Any], status: type[Status]
     ) -> Status:
         """The status of a review that the API server made."""
-        body = {"apiVersion": f"{right.group}/v1", "kind": kind, "spec": spec}
+        body = {"apiVersion": f"{permission.group}/v1", "kind": kind, "spec": spec}
         async with self._review_slots:
             response = await self._client.send(
                 "POST",
-                f"/apis/{right.group}/v1/{right.resource}",
+                f"/apis/{permission.group}/v1/{permission.resource}",
                 msgspec.json.encode(body),
                 within=_REVIEW_SECONDS,
                 patience=_RETRY_SECONDS,
@@ -156,7 +156,11 @@ class ApiServerAuthorizer:
         if not response.is_success:
             access = self._client.access
             raise refusal_error(
-                response, right.verb, right.resource, group=right.group, access=access
+                response,
+                permission.verb,
+                permission.resource,
+                group=permission.group,
+                access=access,
             )
         try:
             return msgspec.json.decode(response.body, type=_Review[status]).status  # type: ignore[valid-type]

@@ -1,7 +1,7 @@
 """The state of a component at this moment, and what observers of a run are called with.
 
-Health and metrics read `Status` whenever they are asked for. A `RunObserver` is called while the
-run is at work.
+Health and metrics read `ComponentStatus` whenever they are asked for. A `RunObserver` is called
+while the run is at work.
 """
 
 from __future__ import annotations

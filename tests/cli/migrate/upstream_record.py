@@ -15,7 +15,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
     """One policy, the cluster it was tried on, and the sets of pods that six runs evicted."""
 
     file: str
-    peer: str
+    upstream: str
     cluster: str
     """The digest of the cluster's objects."""
     nodes: dict[str, int]

@@ -43,7 +43,7 @@ def add_cycle_flags(command: argparse.ArgumentParser) -> None:
     which = command.add_mutually_exclusive_group()
     which.add_argument("--cycle", metavar="N", type=parse_count, help="the cycle with this number")
     which.add_argument(
-        "--at", metavar="TIME", help="the last cycle before a time such as 2026-01-31T12:00:00Z"
+        "--at", metavar="TIME", help="the last cycle up to a time such as 2026-01-31T12:00:00Z"
     )
 
 

@@ -26,8 +26,6 @@ from resettle.utilization.history import HotNodeCondition
 from resettle.utilization.metrics_args import RawMetricsUtilization, metrics_problems
 
 Positive = Annotated[int, Meta(gt=0)]
-DEFAULT_POOL = ""
-"""The pool of all nodes that no other pool takes."""
 
 
 class Part(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

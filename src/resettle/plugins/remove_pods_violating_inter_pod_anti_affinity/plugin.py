@@ -235,11 +235,11 @@ def why_not_proposed(args: Args, view: View, pod: Pod) -> NotProposed | None:
         if view.prepare_once(args, NearbyPods).violated_term(pod):
             return None
         return NotProposed("satisfied", "no pod violates its podAntiAffinity")
-    neighbours = view.projection.pod_affinity
+    pod_affinity = view.projection.pod_affinity
     here = view.node_index.only(pod.node)
-    if not here & neighbours.satisfying_own_anti_affinity(
+    if not here & pod_affinity.satisfying_own_anti_affinity(
         pod
-    ) or not here & neighbours.satisfying_others_anti_affinity(pod):
+    ) or not here & pod_affinity.satisfying_others_anti_affinity(pod):
         return None
     return NotProposed(
         "satisfied", "violates no podAntiAffinity, neither its own nor that of another pod"

@@ -49,10 +49,10 @@ class SpreadImprover:
 
     def _rules_with_pods(self) -> Iterator[tuple[SpreadRule, list[Pod]]]:
         """The rules that count, each with the pods that state it and could help by leaving."""
-        population, evenness = self._view.pod_index, self._evenness
+        pod_index, evenness = self._view.pod_index, self._evenness
         rules: Rules = {}
-        for space in sorted(population.namespaces):
-            templates = population.namespaces[space]
+        for space in sorted(pod_index.namespaces):
+            templates = pod_index.namespaces[space]
             for template in templates:
                 if not template.spec.spread or template.spec.pinned:
                     continue

@@ -113,7 +113,7 @@ def _under(resource: Resource, name: str) -> Object:
     return row | ({"group": other[0], "version": other[1]} if other else {})
 
 
-USER = "pocket:admin"
+USER = "test:admin"
 
 
 class DeniedPermission(Struct, frozen=True, kw_only=True):
