@@ -1,4 +1,4 @@
-"""Short words for the tests: read a text, and see what was said about it."""
+"""Short words for the tests: read a text, and see the problems that it has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def load(text: str | bytes, plugins: Any = PLUGINS) -> Policy:
     return load_policy(text, name="p", plugins=plugins)
 
 
-def told(problems: Iterable[Any]) -> list[str]:
+def one_line_each(problems: Iterable[Any]) -> list[str]:
     """`line:column path: what; fix`, one for each."""
     return [" ".join(str(problem).removeprefix("p:").split()) for problem in problems]
 
@@ -30,16 +30,16 @@ def errors(text: str | bytes, plugins: Any = PLUGINS) -> list[str]:
     try:
         load(text, plugins)
     except PolicyError as error:
-        return told(error.problems)
+        return one_line_each(error.problems)
     return []
 
 
 def warnings(text: str | bytes) -> list[str]:
     """The warnings about a text, whether it loads or not."""
     try:
-        return told(load(text).warnings)
+        return one_line_each(load(text).warnings)
     except PolicyError as error:
-        return told(error.warnings)
+        return one_line_each(error.warnings)
 
 
 def document(body: str, head: str = HEAD) -> str:

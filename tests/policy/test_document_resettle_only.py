@@ -25,12 +25,12 @@ def test_a_share_belongs_to_our_own_policies(key: str) -> None:
 
 
 def test_an_argument_may_belong_to_our_own_policies() -> None:
-    def told(head: str) -> list[str]:
+    def problems(head: str) -> list[str]:
         return errors(with_args(TAINTS, "minTaintAge: 5m", head=head))
 
     place = "9:7: profiles[0].pluginConfig[0].args.minTaintAge"
-    assert told(IMPROVED_HEAD) == []
-    assert told(HEAD) == [f"{place} `minTaintAge` belongs to `apiVersion: resettle/v1`; {FIX}"]
+    assert problems(IMPROVED_HEAD) == []
+    assert problems(HEAD) == [f"{place} `minTaintAge` belongs to `apiVersion: resettle/v1`; {FIX}"]
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ RANGE = "write a number above 0 and up to 100"
     ],
 )
 def test_a_share_is_above_zero_and_at_most_a_hundred(value: str, problem: str | None) -> None:
-    told = errors(f"{IMPROVED_HEAD}maxPercentOfNodesToEvictFrom: {value}")
+    problems = errors(f"{IMPROVED_HEAD}maxPercentOfNodesToEvictFrom: {value}")
 
-    assert told == ([f"3:31: maxPercentOfNodesToEvictFrom {problem}"] if problem else [])
+    assert problems == ([f"3:31: maxPercentOfNodesToEvictFrom {problem}"] if problem else [])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_share_is_above_zero_and_at_most_a_hundred(value: str, problem: str | 
         pytest.param(
             "maxNoOfPodsToEvictTotal: 0",
             Limits(total=0, percent_of_nodes=5),
-            id="be it zero",
+            id="even zero takes the place of the default share",
         ),
         pytest.param(
             "maxPercentOfPodsToEvict: 2.5",
@@ -119,10 +119,10 @@ def test_policies_of_the_descheduler_have_no_limit_unless_they_write_one() -> No
     assert load(HEAD).limits == load(OLD_HEAD).limits == Limits()
 
 
-def test_editors_are_told_which_keys_are_ours() -> None:
+def test_editors_see_which_keys_are_ours() -> None:
     top = SCHEMA["$defs"]["PolicyDocument"]["properties"]
     taints = SCHEMA["$defs"][PLUGINS[TAINTS].args.__name__]["properties"]
 
-    ours = {key for key, it in top.items() if "resettle/v1" in it.get("description", "")}
+    ours = {key for key, schema in top.items() if "resettle/v1" in schema.get("description", "")}
     assert ours == {*SHARES, "softTaints"}
     assert "`resettle/v1` only" in taints["minTaintAge"]["description"]

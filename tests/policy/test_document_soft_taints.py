@@ -88,7 +88,7 @@ def test_a_style_has_a_prefix_of_its_own_unless_one_is_written() -> None:
             "maxPercentOfNodes: 0",
             "3:33: softTaints.maxPercentOfNodes 0 is not a share in percent; write a number above "
             "0 and up to 100",
-            id="a cap that lets nobody through",
+            id="a cap that lets no node through",
         ),
         pytest.param(
             "level: 2",
@@ -103,19 +103,19 @@ def test_a_style_has_a_prefix_of_its_own_unless_one_is_written() -> None:
         ),
     ],
 )
-def test_each_mistake_is_told_with_its_place_and_fix(body: str, problem: str) -> None:
+def test_each_mistake_is_reported_with_its_place_and_fix(body: str, problem: str) -> None:
     assert errors(section(body)) == [problem]
 
 
 def test_a_profile_must_have_thresholds_to_go_by() -> None:
-    (told,) = errors(f"{BALANCING}\nsoftTaints: {{profile: its}}\n")
+    (problem,) = errors(f"{BALANCING}\nsoftTaints: {{profile: its}}\n")
 
-    assert told.endswith(
+    assert problem.endswith(
         "no profile named `its` balances with LowNodeUtilization; did you mean `it`?"
     )
 
 
 def test_policies_of_the_descheduler_have_no_words_for_it() -> None:
-    (told,) = errors(f"{HEAD}softTaints: {{levels: 2}}\n")
+    (problem,) = errors(f"{HEAD}softTaints: {{levels: 2}}\n")
 
-    assert told.startswith("3:1: softTaints `softTaints` belongs to `apiVersion: resettle/v1`")
+    assert problem.startswith("3:1: softTaints `softTaints` belongs to `apiVersion: resettle/v1`")

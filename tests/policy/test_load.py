@@ -1,4 +1,4 @@
-"""A whole policy: what comes back, and that all of its mistakes are told in one go."""
+"""A whole policy: what comes back, and that all of its mistakes are reported together."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ profiles:
         enabled: [DefaultEvictor]
 """
 
-SIX_TOLD = """\
+SIX_PROBLEMS = """\
 policy.yaml has 6 problems
 policy.yaml:3:28: maxNoOfPodsToEvictPerNode
     `"5"` is not a whole number; remove the quotes
@@ -132,11 +132,11 @@ def test_a_policy_without_profiles_is_legal_and_says_nothing_else() -> None:
     assert policy.grace_period_seconds is None
 
 
-def test_six_mistakes_are_told_in_one_go_with_their_places() -> None:
+def test_six_mistakes_are_reported_together_with_their_places() -> None:
     with pytest.raises(PolicyError) as raised:
         load_policy(SIX_MISTAKES, name="policy.yaml", plugins=PLUGINS)
 
-    assert str(raised.value) == SIX_TOLD
+    assert str(raised.value) == SIX_PROBLEMS
     assert [problem.line for problem in raised.value.problems] == [3, 6, 10, 14, 20, 21]
     assert {problem.severity for problem in raised.value.problems} == {"error"}
 

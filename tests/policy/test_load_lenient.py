@@ -12,7 +12,7 @@ from resettle.framework import default_registry
 from resettle.policy.args import ExtensionPoint
 from resettle.policy.document import Policy
 from resettle.policy.load import load_policy
-from tests.policy.harness import HEAD, IMPROVED_HEAD, OLD_HEAD, errors, told
+from tests.policy.harness import HEAD, IMPROVED_HEAD, OLD_HEAD, errors, one_line_each
 
 KIND = "kind: DeschedulerPolicy\n"
 VERSION = "apiVersion: descheduler/v1alpha2\n"
@@ -97,7 +97,7 @@ def test_what_the_original_hides_is_warned_of_and_taken_as_there(
     policy = forgiven(text)
 
     assert at_work(policy) == works
-    assert says in told(policy.warnings)
+    assert says in one_line_each(policy.warnings)
     assert errors(text, default_registry()) != [], "it is an error unless forgiven"
 
 
@@ -108,7 +108,7 @@ def test_of_a_key_written_twice_the_last_counts() -> None:
     total, args = forgiven(twice), forgiven(in_args)
 
     assert total.limits.total == 0
-    assert told(total.warnings) == [
+    assert one_line_each(total.warnings) == [
         "3:1: maxNoOfPodsToEvictTotal `maxNoOfPodsToEvictTotal` is written twice, "
         "and the one on line 12 counts; keep one of the two"
     ]
@@ -122,7 +122,7 @@ def test_a_document_without_anything_does_nothing(text: str) -> None:
     policy = forgiven(text)
 
     assert policy.profiles == ()
-    assert told(policy.warnings)
+    assert one_line_each(policy.warnings)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,9 @@ def test_an_older_document_is_forgiven_too() -> None:
     policy = forgiven(OLD_HEAD + "foo: 1\nstrategies: {RemoveDuplicates: {enabled: true}}\n")
 
     assert [profile.name for profile in policy.profiles] == ["strategy-RemoveDuplicates-profile"]
-    assert told(policy.warnings) == ["3:1: foo `foo` is not a key known here; known here: " + KNOWN]
+    assert one_line_each(policy.warnings) == [
+        "3:1: foo `foo` is not a key known here; known here: " + KNOWN
+    ]
 
 
 KNOWN = (

@@ -57,7 +57,7 @@ def test_without_arguments_a_plugin_has_its_defaults() -> None:
 
 
 def test_a_name_for_a_profile_is_not_required_and_may_be_repeated() -> None:
-    names = [one.name for one in load(HEAD + "profiles: [{}, {name: a}, {name: a}]").profiles]
+    names = [config.name for config in load(HEAD + "profiles: [{}, {name: a}, {name: a}]").profiles]
 
     assert names == ["", "a", "a"]
 
@@ -143,31 +143,31 @@ def test_a_name_for_a_profile_is_not_required_and_may_be_repeated() -> None:
         pytest.param(
             "pluginConfig: [{args: {}}]",
             "5:18: profiles[0].pluginConfig[0].name `name` is missing; add `name`",
-            id="arguments of nobody",
+            id="arguments without a plugin",
         ),
         pytest.param(
             "pluginConfig: [{nme: RemoveFailedPods}]",
             "5:19: profiles[0].pluginConfig[0].nme `nme` is not a key known here; "
             "did you mean `name`?",
-            id="a misspelt name is told once",
+            id="a misspelt name is reported once",
         ),
         pytest.param(
             "pluginConfigs: [{name: RemoveFailedPods}]\n"
             "plugins: {deschedule: {enabled: [RemoveFailedPods]}}",
             "5:3: profiles[0].pluginConfigs `pluginConfigs` is not a key known here; "
             "did you mean `pluginConfig`?",
-            id="what follows from a misspelt list is not told",
+            id="what follows from a misspelt list is not reported",
         ),
         pytest.param(
             "pluginConfig: [{name: RemoveFailed}]\n"
             "plugins: {deschedule: {enabled: [RemoveFailedPods]}}",
             "5:25: profiles[0].pluginConfig[0].name no plugin is named `RemoveFailed`; "
             "did you mean `RemoveFailedPods`?",
-            id="what follows from a misspelt entry is not told",
+            id="what follows from a misspelt entry is not reported",
         ),
     ],
 )
-def test_a_mistake_in_a_profile_is_told_once(body: str, problem: str) -> None:
+def test_a_mistake_in_a_profile_is_reported_once(body: str, problem: str) -> None:
     assert errors(one_profile(body)) == [problem]
     assert warnings(one_profile(body)) == []
 
@@ -176,7 +176,7 @@ INERT = "it works in `apiVersion: resettle/v1`"
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         pytest.param(
             "pluginConfig: [{name: RemoveFailedPods}]\n"
@@ -236,18 +236,18 @@ INERT = "it works in `apiVersion: resettle/v1`"
         ),
     ],
 )
-def test_what_the_original_accepts_in_silence_is_a_warning(body: str, told: list[str]) -> None:
+def test_what_the_original_accepts_in_silence_is_a_warning(body: str, expected: list[str]) -> None:
     assert errors(one_profile(body)) == []
-    assert warnings(one_profile(body)) == told
+    assert warnings(one_profile(body)) == expected
 
 
 def test_what_has_no_effect_has_none() -> None:
-    it = profile(
+    config = profile(
         one_profile("plugins: {sort: {enabled: [ByAge]}, filter: {disabled: [DefaultEvictor]}}")
     )
 
-    assert it.enabled[ExtensionPoint.SORT] == ()
-    assert it.enabled[ExtensionPoint.FILTER] == ("DefaultEvictor",)
+    assert config.enabled[ExtensionPoint.SORT] == ()
+    assert config.enabled[ExtensionPoint.FILTER] == ("DefaultEvictor",)
 
 
 def test_of_two_configurations_the_first_counts_and_both_are_checked() -> None:
@@ -266,7 +266,7 @@ def test_listed_twice_runs_twice() -> None:
 
 
 def test_default_evictor_must_be_installed() -> None:
-    unguarded = {name: one for name, one in PLUGINS.items() if name != "DefaultEvictor"}
+    unguarded = {name: plugin for name, plugin in PLUGINS.items() if name != "DefaultEvictor"}
 
     assert errors(one_profile("plugins: {}"), unguarded) == [
         "4:3: profiles[0] `DefaultEvictor` is the filter of every profile and is not "
@@ -278,7 +278,7 @@ class TestImproved:
     """`resettle/v1`: the same shape, and everything in it works."""
 
     def test_disabled_removes_names_and_even_the_guard(self) -> None:
-        it = profile(
+        config = profile(
             one_profile(
                 CONFIGS
                 + "plugins:\n"
@@ -289,15 +289,15 @@ class TestImproved:
             )
         )
 
-        assert it.enabled[ExtensionPoint.FILTER] == ()
-        assert it.enabled[ExtensionPoint.PRE_EVICTION_FILTER] == ("DefaultEvictor",)
-        assert it.enabled[ExtensionPoint.DESCHEDULE] == ("RemoveFailedPods",)
+        assert config.enabled[ExtensionPoint.FILTER] == ()
+        assert config.enabled[ExtensionPoint.PRE_EVICTION_FILTER] == ("DefaultEvictor",)
+        assert config.enabled[ExtensionPoint.DESCHEDULE] == ("RemoveFailedPods",)
 
     def test_sorting_works_and_needs_no_configuration(self) -> None:
-        it = profile(one_profile("plugins: {sort: {enabled: [ByAge]}}", IMPROVED_HEAD))
+        config = profile(one_profile("plugins: {sort: {enabled: [ByAge]}}", IMPROVED_HEAD))
 
-        assert it.enabled[ExtensionPoint.SORT] == ("ByAge",)
-        assert it.args["ByAge"] == SortArgs()
+        assert config.enabled[ExtensionPoint.SORT] == ("ByAge",)
+        assert config.args["ByAge"] == SortArgs()
 
     @pytest.mark.parametrize(
         ("body", "problem"),

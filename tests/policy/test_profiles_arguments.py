@@ -1,4 +1,4 @@
-"""One mistake is told once: what a plugin says because of it is kept back, the rest is not."""
+"""One mistake is reported once: what a plugin says because of it is kept back, the rest is not."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from tests.policy.harness import errors, with_args
 
 def places(plugin: str, args: str, point: str = "deschedule") -> list[str]:
     """The paths inside `args` at which something is wrong."""
-    found = errors(with_args(plugin, args, point))
-    return [one.split(" ")[1].removeprefix("profiles[0].pluginConfig[0].args") for one in found]
+    problems = errors(with_args(plugin, args, point))
+    return [
+        problem.split(" ")[1].removeprefix("profiles[0].pluginConfig[0].args")
+        for problem in problems
+    ]
 
 
 @pytest.mark.parametrize(
-    ("args", "told_at"),
+    ("args", "reported_at"),
     [
         pytest.param("maxPodLifeTimeSecond: 5", [".maxPodLifeTimeSecond"], id="a misspelt key"),
         pytest.param("maxPodLifeTimeSeconds: five", [".maxPodLifeTimeSeconds"], id="a wrong type"),
@@ -22,7 +25,7 @@ def places(plugin: str, args: str, point: str = "deschedule") -> list[str]:
         pytest.param(
             "maxPodLifeTimeSeconds: -1\nnamespaces: {include: [a], exclude: [b]}",
             [".maxPodLifeTimeSeconds", ".namespaces"],
-            id="an independent mistake is told as well",
+            id="an independent mistake is reported as well",
         ),
         pytest.param(
             "states: [Sleeping, 5]",
@@ -37,8 +40,8 @@ def places(plugin: str, args: str, point: str = "deschedule") -> list[str]:
         pytest.param("- a", [""], id="a list for a mapping"),
     ],
 )
-def test_the_echo_of_a_mistake_is_not_told(args: str, told_at: list[str]) -> None:
-    assert places("PodLifeTime", args) == told_at
+def test_the_echo_of_a_mistake_is_not_reported(args: str, reported_at: list[str]) -> None:
+    assert places("PodLifeTime", args) == reported_at
 
 
 def test_a_remark_that_names_a_key_with_a_mistake_is_an_echo() -> None:

@@ -104,7 +104,7 @@ PLACE = "profiles[0].plugins.evict"
         pytest.param(
             "{enabled: [Curier]}",
             f"5:31: {PLACE}.enabled[0] no plugin is named `Curier`; did you mean `Courier`?",
-            id="a name that nobody has",
+            id="a name that no mover has",
         ),
         pytest.param(
             "{enabled: [PodLifeTime]}",
@@ -133,10 +133,10 @@ def test_policies_of_the_descheduler_choose_no_mover(chosen: str) -> None:
 
 
 def test_the_oldest_policies_know_nothing_of_it() -> None:
-    told = errors(document("evict: {enabled: [Courier]}", OLD_HEAD), MOVERS)
+    problems = errors(document("evict: {enabled: [Courier]}", OLD_HEAD), MOVERS)
 
-    assert len(told) == 1
-    assert told[0].startswith("3:1: evict ")
+    assert len(problems) == 1
+    assert problems[0].startswith("3:1: evict ")
 
 
 CONFIGURED = one_profile(
@@ -213,7 +213,7 @@ def test_what_was_chosen_too_early_works_after_the_conversion() -> None:
     [
         pytest.param("{enabled: [Courier]}", True, id="a mover"),
         pytest.param("{enabled: [PodLifeTime]}", False, id="a plugin that moves nothing"),
-        pytest.param("{enabled: [Curier]}", False, id="a name that nobody has"),
+        pytest.param("{enabled: [Curier]}", False, id="a name that no mover has"),
         pytest.param("{enable: [Courier]}", False, id="an unknown key"),
     ],
 )
@@ -223,7 +223,7 @@ def test_editors_know_the_point(chosen: str, sound: bool) -> None:
     assert schema.is_valid(yaml.safe_load(policy(chosen))) is sound
 
 
-def test_editors_are_told_whose_point_it_is() -> None:
+def test_editors_see_whose_point_it_is() -> None:
     point = json_schema(MOVERS)["$defs"]["PluginSets"]["properties"]["evict"]
 
     assert "`resettle/v1` only" in point["description"]

@@ -95,7 +95,7 @@ URL_FIX = "write one such as `http://prometheus.monitoring:9090`"
         ),
     ],
 )
-def test_a_mistake_at_the_top_level_is_told(body: str, problem: str) -> None:
+def test_a_mistake_at_the_top_level_is_reported(body: str, problem: str) -> None:
     assert errors(document(body)) == [problem]
 
 
@@ -118,14 +118,14 @@ def test_what_is_legal_passes_without_a_word(body: str) -> None:
 
 def test_an_unknown_source_is_a_warning_for_the_original_and_a_mistake_for_ours() -> None:
     body = "metricsProviders: [{source: Prometeus}]"
-    told = (
+    problem = (
         "3:29: metricsProviders[0].source no source of metrics is named `Prometeus`; "
         "did you mean `Prometheus`?"
     )
 
-    assert warnings(HEAD + body) == [told]
+    assert warnings(HEAD + body) == [problem]
     assert errors(HEAD + body) == []
-    assert errors(IMPROVED_HEAD + body) == [told]
+    assert errors(IMPROVED_HEAD + body) == [problem]
 
 
 def test_limits_of_zero_are_limits() -> None:
@@ -140,5 +140,5 @@ def test_files_for_prometheus_are_ours_and_a_token_comes_from_one_place() -> Non
 
     assert errors(IMPROVED_HEAD + files) == []
     assert len(errors(HEAD + files)) == 2
-    (told,) = errors(IMPROVED_HEAD + both)
-    assert "both `authToken` and `tokenFile` are set; keep one of the two" in told
+    (problem,) = errors(IMPROVED_HEAD + both)
+    assert "both `authToken` and `tokenFile` are set; keep one of the two" in problem

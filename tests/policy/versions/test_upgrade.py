@@ -233,7 +233,7 @@ def test_a_key_of_our_own_in_an_older_policy_survives_its_conversion() -> None:
         convert(early)
 
 
-def test_what_our_own_policies_do_not_forgive_must_be_mended_first() -> None:
+def test_what_our_own_policies_do_not_forgive_must_be_fixed_first() -> None:
     twice = one_profile("pluginConfig: [{name: RemoveFailedPods}, {name: RemoveFailedPods}]")
 
     assert "RemoveFailedPods" in convert(twice)

@@ -36,7 +36,7 @@ def a_profile(
     name: str = "tidy",
     **sets: Any,
 ) -> dict[str, Any]:
-    """A profile of one strategy in which, unless told otherwise, nothing is left unsaid."""
+    """A profile of one strategy in which, all arguments are set unless stated otherwise."""
     point = "balance" if REGISTRY[strategy].balance else "deschedule"
     given = ARGS.get(strategy, {}) if args is None else args
     guard = QUIET if evictor is None else evictor
@@ -45,17 +45,17 @@ def a_profile(
     return {"name": name, "pluginConfig": configs, "plugins": chosen}
 
 
-def found(
+def reported_differences(
     *profiles: dict[str, Any], version: str = "descheduler/v1alpha2", **top: Any
 ) -> tuple[Difference, ...]:
-    """What would be told of a policy with these profiles."""
+    """The differences reported for a policy with these profiles."""
     document = {"apiVersion": version, "kind": "DeschedulerPolicy", "profiles": list(profiles)}
     text = yaml.safe_dump(document | (top or LIMITS))
     return differences(read_policy(text, name="p", plugins=REGISTRY, improved=True))
 
 
-def habits(told: tuple[Difference, ...]) -> set[str]:
-    return {one.behaviour for one in told}
+def habits(reported: tuple[Difference, ...]) -> set[str]:
+    return {difference.behaviour for difference in reported}
 
 
 def test_every_flag_has_its_words_and_every_word_its_flag() -> None:
@@ -63,26 +63,28 @@ def test_every_flag_has_its_words_and_every_word_its_flag() -> None:
 
 
 @pytest.mark.parametrize("flag", UPSTREAM_BEHAVIOURS)
-def test_a_habit_is_told_in_whole_sentences_and_of_plugins_that_exist(flag: str) -> None:
+def test_a_habit_is_described_in_whole_sentences_and_of_plugins_that_exist(flag: str) -> None:
     habit = UPSTREAM_BEHAVIOURS[flag]
 
-    assert all(said[0].isupper() or said[0] == "`" for said in (habit.upstream, habit.resettle))
-    assert all(said.endswith(".") for said in (habit.upstream, habit.resettle))
+    assert all(
+        sentence[0].isupper() or sentence[0] == "`" for sentence in (habit.upstream, habit.resettle)
+    )
+    assert all(sentence.endswith(".") for sentence in (habit.upstream, habit.resettle))
     assert set(habit.plugins) <= set(REGISTRY)
 
 
 @pytest.mark.parametrize("version", ["descheduler/v1alpha2", "resettle/v1"])
 def test_a_policy_that_looks_for_nothing_decides_nothing_differently(version: str) -> None:
-    assert found(version=version) == ()
-    assert found({"name": "idle"}, version=version) == ()
+    assert reported_differences(version=version) == ()
+    assert reported_differences({"name": "idle"}, version=version) == ()
 
 
-def test_a_policy_of_our_own_is_not_told_anything() -> None:
-    assert found(a_profile(evictor={}), version="resettle/v1") == ()
+def test_a_policy_of_our_own_has_no_differences() -> None:
+    assert reported_differences(a_profile(evictor={}), version="resettle/v1") == ()
 
 
-def test_where_nothing_is_left_unsaid_only_what_touches_every_policy_is_told() -> None:
-    assert habits(found(a_profile())) == ALWAYS
+def test_with_all_arguments_set_only_what_touches_every_policy_is_reported() -> None:
+    assert habits(reported_differences(a_profile())) == ALWAYS
 
 
 @pytest.mark.parametrize(
@@ -149,10 +151,12 @@ def test_where_nothing_is_left_unsaid_only_what_touches_every_policy_is_told() -
 def test_a_strategy_brings_the_habits_that_touch_it(
     strategy: str, args: dict[str, Any] | None, flags: set[str]
 ) -> None:
-    told = found(a_profile(strategy, args))
+    reported = reported_differences(a_profile(strategy, args))
 
-    assert habits(told) == ALWAYS | flags
-    assert {one.about for one in told if one.behaviour in flags} <= {strategy}
+    assert habits(reported) == ALWAYS | flags
+    assert {difference.about for difference in reported if difference.behaviour in flags} <= {
+        strategy
+    }
 
 
 @pytest.mark.parametrize(
@@ -178,20 +182,20 @@ def test_a_strategy_brings_the_habits_that_touch_it(
 def test_some_habits_matter_only_with_certain_arguments(
     evictor: dict[str, Any], flag: str, matters: bool
 ) -> None:
-    assert (flag in habits(found(a_profile(evictor=QUIET | evictor)))) is matters
+    assert (flag in habits(reported_differences(a_profile(evictor=QUIET | evictor)))) is matters
 
 
 @pytest.mark.parametrize(
-    ("top", "told"),
+    ("top", "expected"),
     [
         pytest.param(LIMITS, False, id="shares alone"),
         pytest.param(LIMITS | {"maxNoOfPodsToEvictPerNode": 3}, True, id="a limit of old"),
     ],
 )
 def test_a_pod_proposed_twice_matters_where_there_were_limits(
-    top: dict[str, Any], told: bool
+    top: dict[str, Any], expected: bool
 ) -> None:
-    assert ("repeat_spends_limits" in habits(found(a_profile(), **top))) is told
+    assert ("repeat_spends_limits" in habits(reported_differences(a_profile(), **top))) is expected
 
 
 # -- what is left unsaid --------------------------------------------------------------------------
@@ -206,7 +210,7 @@ SHARE_OF_NODES = (
 
 
 @pytest.mark.parametrize(
-    ("top", "told"),
+    ("top", "expected"),
     [
         pytest.param({"nodeSelector": "a"}, [SHARE_OF_PODS, SHARE_OF_NODES], id="no limits"),
         pytest.param({"maxNoOfPodsToEvictTotal": 9}, [SHARE_OF_NODES], id="a number of pods"),
@@ -214,16 +218,18 @@ SHARE_OF_NODES = (
         pytest.param({"maxPercentOfNodesToEvictFrom": 9}, [SHARE_OF_PODS], id="a share of nodes"),
     ],
 )
-def test_limits_that_were_not_there_are_told(top: dict[str, Any], told: list[str]) -> None:
+def test_new_default_limits_are_reported(top: dict[str, Any], expected: list[str]) -> None:
     unsaid = [
-        str(one) for one in found(a_profile(), **top) if one.behaviour == "permissive_defaults"
+        str(difference)
+        for difference in reported_differences(a_profile(), **top)
+        if difference.behaviour == "permissive_defaults"
     ]
 
-    assert unsaid == told
+    assert unsaid == expected
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "expected"),
     [
         ("nodeFit", "DefaultEvictor: `nodeFit` is on; write `nodeFit: false` to keep it off"),
         (
@@ -238,12 +244,12 @@ def test_limits_that_were_not_there_are_told(top: dict[str, Any], told: list[str
         ),
     ],
 )
-def test_an_argument_of_the_guard_that_is_left_unsaid_is_told(key: str, told: str) -> None:
+def test_a_default_argument_of_the_evictor_is_reported(key: str, expected: str) -> None:
     evictor = {name: value for name, value in QUIET.items() if name != key}
-    lines = [str(one) for one in found(a_profile(evictor=evictor))]
+    lines = [str(difference) for difference in reported_differences(a_profile(evictor=evictor))]
 
-    assert lines.count(told) == 1
-    assert told not in [str(one) for one in found(a_profile())]
+    assert lines.count(expected) == 1
+    assert expected not in [str(difference) for difference in reported_differences(a_profile())]
 
 
 @pytest.mark.parametrize(
@@ -255,17 +261,17 @@ def test_an_argument_of_the_guard_that_is_left_unsaid_is_told(key: str, told: st
         pytest.param({"minTaintAge": "0s"}, 1, id="an age"),
     ],
 )
-def test_taints_that_will_not_count_are_told(args: dict[str, Any], lines: int) -> None:
-    told = found(a_profile("RemovePodsViolatingNodeTaints", args))
+def test_taints_that_will_not_count_are_reported(args: dict[str, Any], lines: int) -> None:
+    reported = reported_differences(a_profile("RemovePodsViolatingNodeTaints", args))
 
-    assert [one.behaviour for one in told].count("permissive_defaults") == lines
+    assert [difference.behaviour for difference in reported].count("permissive_defaults") == lines
 
 
 # -- what was read and not done -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("profile", "told"),
+    ("profile", "expected"),
     [
         pytest.param(
             a_profile(sort={"enabled": ["PrioritySort", "AgeSort"]}),
@@ -290,17 +296,17 @@ def test_taints_that_will_not_count_are_told(args: dict[str, Any], lines: int) -
         ),
     ],
 )
-def test_what_was_read_and_not_done_is_told(profile: dict[str, Any], told: str) -> None:
-    assert told in [str(one) for one in found(profile)]
+def test_what_was_read_and_not_done_is_reported(profile: dict[str, Any], expected: str) -> None:
+    assert expected in [str(difference) for difference in reported_differences(profile)]
 
 
 # -- several profiles -----------------------------------------------------------------------------
 
 
-def test_what_holds_for_all_profiles_is_told_once_and_the_rest_with_their_names() -> None:
+def test_what_holds_for_all_profiles_is_reported_once_and_the_rest_with_their_names() -> None:
     lines = [
-        str(one)
-        for one in found(
+        str(difference)
+        for difference in reported_differences(
             a_profile(evictor={"minReplicas": 0, "minPodAge": "0s"}, name="a"),
             a_profile("RemoveFailedPods", name="b"),
             a_profile("RemoveDuplicates", evictor={"minReplicas": 0, "minPodAge": "0s"}, name="c"),

@@ -269,7 +269,7 @@ def test_limits_and_node_selector_stay_and_profiles_are_sorted_by_strategy() -> 
             strategy("LowNodeUtilization", "nodeResourceUtilizationThresholds: {thresholds: a}"),
             "6:62: strategies.LowNodeUtilization.params.nodeResourceUtilizationThresholds."
             "thresholds `a` is not a mapping; write lines of `key: value`",
-            id="a wrong type is told once",
+            id="a wrong type is reported once",
         ),
         pytest.param(
             strategy(
@@ -300,7 +300,7 @@ def test_limits_and_node_selector_stay_and_profiles_are_sorted_by_strategy() -> 
         ),
     ],
 )
-def test_a_mistake_is_told_at_the_line_it_was_written(text: str, problem: str) -> None:
+def test_a_mistake_is_reported_at_the_line_it_was_written(text: str, problem: str) -> None:
     assert errors(text) == [problem]
 
 
@@ -319,7 +319,7 @@ def test_a_switch_for_all_profiles_is_blamed_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         pytest.param(
             strategy("RemoveDuplicates", "labelSelector: {}"),
@@ -363,6 +363,6 @@ def test_a_switch_for_all_profiles_is_blamed_once() -> None:
         ),
     ],
 )
-def test_what_the_conversion_drops_is_a_warning(text: str, told: str) -> None:
+def test_what_the_conversion_drops_is_a_warning(text: str, expected: str) -> None:
     assert errors(text) == []
-    assert warnings(text) == [told]
+    assert warnings(text) == [expected]

@@ -51,10 +51,10 @@ def test_a_selector_at_the_wrong_level_is_an_error_that_names_the_right_one(
     head: str, place: str, selector: str
 ) -> None:
     key = selector.split(":")[0]
-    (told,) = errors(policy(head, place, selector), default_registry())
+    (problem,) = errors(policy(head, place, selector), default_registry())
 
-    assert f": {PLACES[place][0]}{key} " in told
-    assert f"`{key}` belongs under `pluginConfig[].args`, not here" in told
+    assert f": {PLACES[place][0]}{key} " in problem
+    assert f"`{key}` belongs under `pluginConfig[].args`, not here" in problem
 
 
 @pytest.mark.parametrize("head", [HEAD, IMPROVED_HEAD], ids=["v1alpha2", "resettle"])

@@ -94,7 +94,7 @@ def test_harmless_variations_are_read(text: str | bytes) -> None:
     assert load(text).api_version == "descheduler/v1alpha2"
 
 
-def test_a_key_written_twice_is_told_with_the_first_line() -> None:
+def test_a_key_written_twice_is_reported_with_the_first_line() -> None:
     text = document("nodeSelector: a=b\nprofiles: []\nnodeSelector: c=d")
 
     assert errors(text) == [

@@ -104,7 +104,7 @@ def test_a_value_that_fits_is_taken(written: str, field: str, value: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "problem"),
     [
         ('flag: "true"', '.flag `"true"` is not true or false; remove the quotes'),
         ("flag: 1", ".flag 1 is not true or false; write `true` or `false`"),
@@ -149,14 +149,14 @@ def test_a_value_that_fits_is_taken(written: str, field: str, value: Any) -> Non
         ("pair: [1]", ".pair expected `array` of length 2, got 1"),
     ],
 )
-def test_a_value_that_does_not_fit_is_told_with_its_fix(written: str, said: str) -> None:
+def test_a_value_that_does_not_fit_is_reported_with_its_fix(written: str, problem: str) -> None:
     (only,) = errors(with_args("Many", written), MANY)
 
-    assert only.partition(": ")[2] == "profiles[0].pluginConfig[0].args" + said
+    assert only.partition(": ")[2] == "profiles[0].pluginConfig[0].args" + problem
 
 
 @pytest.mark.parametrize(
-    ("plugin", "written", "said"),
+    ("plugin", "written", "problem"),
     [
         (
             "PodLifeTime",
@@ -208,7 +208,7 @@ def test_a_value_that_does_not_fit_is_told_with_its_fix(written: str, said: str)
         ),
     ],
 )
-def test_a_key_that_does_not_belong_is_told_where_it_does(
-    plugin: str, written: str, said: str
+def test_a_key_that_does_not_belong_is_reported_with_its_place(
+    plugin: str, written: str, problem: str
 ) -> None:
-    assert errors(with_args(plugin, written)) == [said]
+    assert errors(with_args(plugin, written)) == [problem]
