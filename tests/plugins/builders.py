@@ -34,5 +34,5 @@ def improved(
 
 
 def landings(planned: Planned) -> dict[str, str]:
-    """Where each pod that moves is foretold to land."""
+    """Where each pod that moves is expected to land."""
     return {move.pod.name: move.lands_on for move in planned.plan.moves}

@@ -23,9 +23,9 @@ def box(name: str, *pods: Object, **marks: Any) -> NodeBuilder:
     return node(name, **{"cpu": "4", "memory": "3000", "pods": 10, **marks}).holding(*pods)
 
 
-def load(prefix: str, count: int, **wishes: Any) -> list[Object]:
+def load(prefix: str, count: int, **options: Any) -> list[Object]:
     """Pods that ask for a tenth of a node's cpu each."""
-    return [pod(f"{prefix}-{i}", **{"cpu": "400m", **wishes}) for i in range(count)]
+    return [pod(f"{prefix}-{i}", **{"cpu": "400m", **options}) for i in range(count)]
 
 
 def leaving(planned: Planned) -> dict[str, int]:
@@ -186,7 +186,7 @@ def test_the_least_important_go_first(pods: list[Object], order: list[str]) -> N
             {"cpu": 30},
             ["OnlyThresholdingResources"],
             {"cpu", "zero", "init"},
-            id="only those that ask for a resource with a threshold, be it for zero",
+            id="only those that ask for a resource with a threshold, even for zero",
         ),
         pytest.param(
             {"cpu": 30, "memory": 30},
@@ -194,7 +194,9 @@ def test_the_least_important_go_first(pods: list[Object], order: list[str]) -> N
             {"cpu", "zero", "init"},
             id="any of the resources will do",
         ),
-        pytest.param({"pods": 50}, ["OnlyThresholdingResources"], set(), id="nobody asks for pods"),
+        pytest.param(
+            {"pods": 50}, ["OnlyThresholdingResources"], set(), id="no container requests pods"
+        ),
     ],
 )
 def test_a_mode_spares_pods_that_ask_for_nothing_that_counts(
@@ -240,11 +242,11 @@ def test_a_resource_that_no_node_with_room_offers_ends_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "target", "fit", "evicted"),
+    ("options", "target", "fit", "evicted"),
     [
         pytest.param({"node_selector": {"p": "x"}}, {"labels": {"p": "x"}}, True, 1, id="selected"),
         pytest.param({"node_selector": {"p": "x"}}, {}, True, 0, id="no other node is selected"),
-        pytest.param({"node_selector": {"p": "x"}}, {}, False, 1, id="nobody asks without nodeFit"),
+        pytest.param({"node_selector": {"p": "x"}}, {}, False, 1, id="not checked without nodeFit"),
         pytest.param({"memory": "2900"}, {"memory": "2000"}, True, 0, id="too little memory"),
         pytest.param({}, {"taints": ["a:NoSchedule"]}, False, 0, id="tainted"),
         pytest.param({}, {"taints": ["a:PreferNoSchedule"]}, False, 0, id="softly tainted"),
@@ -258,9 +260,9 @@ def test_a_resource_that_no_node_with_room_offers_ends_it() -> None:
     ],
 )
 def test_a_pod_needs_a_node_that_takes_it(
-    wishes: dict[str, Any], target: dict[str, Any], fit: bool, evicted: int
+    options: dict[str, Any], target: dict[str, Any], fit: bool, evicted: int
 ) -> None:
-    world = cluster(box("a", *load("a", 1, **wishes)), box("b", *load("b", 4), **target))
+    world = cluster(box("a", *load("a", 1, **options)), box("b", *load("b", 4), **target))
 
     assert len(plan(PLUGIN, world, evictor={"nodeFit": fit}, **CPU).evicts) == evicted
 

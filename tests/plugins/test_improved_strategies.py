@@ -132,7 +132,7 @@ def test_of_pods_that_keep_away_from_each_other_the_most_important_stays() -> No
     assert improved(ANTI, world).evicts == ["p0", "p1"]
 
 
-def test_the_less_important_side_goes_whoever_states_the_rule() -> None:
+def test_the_less_important_side_goes_whichever_side_states_the_rule() -> None:
     world = cluster(
         node("n1").holding(
             pod("stating", away_from=WEB, priority=10), pod("meant", labels=WEB, priority=1)
@@ -153,7 +153,7 @@ def test_one_goes_rather_than_many_even_if_it_matters_more() -> None:
 
 
 def test_who_has_lost_all_its_quarrels_stays() -> None:
-    """a would go for b, and b for c; once b is gone, a has nobody left to keep away from."""
+    """a would go for b, and b for c; once b is gone, a has no pod left to keep away from."""
     world = cluster(
         node("n1").holding(
             pod("a", labels={"it": "a"}, away_from={"it": "b"}, priority=1),
@@ -194,8 +194,8 @@ def test_near_is_what_the_topology_and_the_namespaces_of_the_rule_say(
 @pytest.mark.parametrize("asked", [True, False])
 def test_preferred_anti_affinity_counts_only_when_asked(asked: bool) -> None:
     term = {"labelSelector": {"matchLabels": WEB}, "topologyKey": HOST}
-    wish = {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}}
-    twins = [pod(name, labels=WEB, affinity=wish) for name in ("a", "b")]
+    affinity = {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}}
+    twins = [pod(name, labels=WEB, affinity=affinity) for name in ("a", "b")]
     world = cluster(node("n1").holding(*twins), node("n2"))
 
     planned = improved(ANTI, world, includePreferred=asked)

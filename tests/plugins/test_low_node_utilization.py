@@ -28,9 +28,9 @@ def box(name: str, *pods: Object, **marks: Any) -> NodeBuilder:
     return node(name, **{"cpu": "4", "memory": "3000", "pods": 10, **marks}).holding(*pods)
 
 
-def load(prefix: str, count: int, **wishes: Any) -> list[Object]:
+def load(prefix: str, count: int, **options: Any) -> list[Object]:
     """Pods that ask for a tenth of a node each."""
-    return [pod(f"{prefix}-{i}", **{"cpu": "400m", **wishes}) for i in range(count)]
+    return [pod(f"{prefix}-{i}", **{"cpu": "400m", **options}) for i in range(count)]
 
 
 def three_kept() -> list[Object]:
@@ -47,12 +47,12 @@ def leaving(planned: Planned) -> dict[str, int]:
     return dict(Counter(move.pod.node for move in planned.plan.moves))
 
 
-def full_and_empty(*, pods: int = 9, filler: str | None = None, **wishes: Any) -> World:
+def full_and_empty(*, pods: int = 9, filler: str | None = None, **options: Any) -> World:
     """n1 holds eight pods, five of which could go; n2 holds one; n3 is empty and cordoned."""
     fill = {"memory": filler} if filler else {}
-    more = {**wishes, **fill}
+    more = {**options, **fill}
     return cluster(
-        box("n1", *load("a", 1, **more), *load("b", 4, **wishes), *three_kept(), pods=pods),
+        box("n1", *load("a", 1, **more), *load("b", 4, **options), *three_kept(), pods=pods),
         box("n2", *load("c", 1, **more)),
         box("n3", cordoned=True),
     )
@@ -227,7 +227,7 @@ def test_the_least_important_go_first(pods: list[Object], goes: set[str]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("target", "wishes", "evicted"),
+    ("target", "options", "evicted"),
     [
         pytest.param(
             {"labels": {"pool": "blue"}}, {"node_selector": {"pool": "blue"}}, 1, id="match"
@@ -237,9 +237,9 @@ def test_the_least_important_go_first(pods: list[Object], goes: set[str]) -> Non
     ],
 )
 def test_with_node_fit_only_pods_that_fit_elsewhere_go(
-    target: dict[str, Any], wishes: dict[str, Any], evicted: int
+    target: dict[str, Any], options: dict[str, Any], evicted: int
 ) -> None:
-    world = cluster(box("a", *load("a", 6, **wishes)), box("b", **target))
+    world = cluster(box("a", *load("a", 6, **options)), box("b", **target))
     planned = plan(PLUGIN, world, evictor={"nodeFit": True}, **CPU)
 
     assert len(planned.evicts) == evicted

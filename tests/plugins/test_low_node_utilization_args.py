@@ -18,13 +18,13 @@ CPU: dict[str, Any] = {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 50
 GPU = "vendor.example/gpu"
 
 
-def load(prefix: str, count: int, **wishes: Any) -> list[Object]:
+def load(prefix: str, count: int, **options: Any) -> list[Object]:
     """Pods that ask for 400m of a node's 4 cpu each."""
-    return [pod(f"{prefix}-{i}", **{"cpu": "400m", **wishes}) for i in range(count)]
+    return [pod(f"{prefix}-{i}", **{"cpu": "400m", **options}) for i in range(count)]
 
 
-def over_and_under(count: int = 6, *, under: NodeBuilder | None = None, **wishes: Any) -> World:
-    return cluster(node("over").holding(*load("p", count, **wishes)), under or node("under"))
+def over_and_under(count: int = 6, *, under: NodeBuilder | None = None, **options: Any) -> World:
+    return cluster(node("over").holding(*load("p", count, **options)), under or node("under"))
 
 
 def tolerating(*keys: str) -> list[dict[str, str]]:

@@ -24,8 +24,8 @@ from resettle.testing import (
 from resettle.testing.builders import Object
 from tests.plugins.builders import NO_LIMITS, NO_MINIMUM
 
-PEER, OURS = "descheduler/v1alpha2", "resettle/v1"
-either = pytest.mark.parametrize("version", [PEER, OURS])
+UPSTREAM, OURS = "descheduler/v1alpha2", "resettle/v1"
+either = pytest.mark.parametrize("version", [UPSTREAM, OURS])
 
 API: dict[str, Any] = {"metricsUtilization": {"source": "KubernetesMetrics"}}
 QUERY: dict[str, Any] = {
@@ -97,7 +97,7 @@ def test_pods_move_by_what_they_use_and_not_by_what_they_ask_for(version: str) -
 
 
 @either
-def test_requests_alone_would_move_nobody(version: str) -> None:
+def test_requests_alone_would_move_no_pod(version: str) -> None:
     world = by_api({"a": "2", "b": "2", "c": "2"})
     args = {key: value for key, value in CPU.items() if key != "metricsUtilization"}
 
@@ -139,7 +139,7 @@ def test_ours_finds_the_metrics_api_by_itself() -> None:
 @either
 def test_pods_that_were_not_measured_stay(version: str) -> None:
     world = by_api({"a": "2", "b": "2", "c": "2"})
-    unmeasured = [it for it in world.objects if it["kind"] != "PodMetrics"]
+    unmeasured = [item for item in world.objects if item["kind"] != "PodMetrics"]
 
     assert asked(version, World(unmeasured), **CPU).evicts == []
 
@@ -192,7 +192,7 @@ def test_a_destination_stays_within_its_target_by_what_is_used() -> None:
     assert asked(OURS, world, **CPU).evicts == ["small"]
 
 
-# -- figures that cannot be gone by ---------------------------------------------------------------
+# -- figures that cannot be used ------------------------------------------------------------------
 
 
 def four(numbers: dict[str, float], **more: Any) -> World:
@@ -234,11 +234,11 @@ SOUND = {"n1": 0.9, "n2": 0.1, "n3": 0.2, "n4": 0.2}
 def test_one_bad_figure_stops_upstream_and_costs_us_one_node(
     numbers: dict[str, float], says: str
 ) -> None:
-    peer, ours = (asked(version, four(numbers), **PRESSURE) for version in (PEER, OURS))
+    upstream, ours = (asked(version, four(numbers), **PRESSURE) for version in (UPSTREAM, OURS))
 
-    assert peer.evicts == []
-    assert len(peer.errors) == 1
-    assert says in peer.errors[0]
+    assert upstream.evicts == []
+    assert len(upstream.errors) == 1
+    assert says in upstream.errors[0]
     assert ours.errors == []
     assert [move.pod.node for move in ours.plan.moves] == ["n1"]
 
@@ -246,23 +246,23 @@ def test_one_bad_figure_stops_upstream_and_costs_us_one_node(
 def test_upstream_does_not_even_take_a_bad_figure_of_a_stranger() -> None:
     world = four({**SOUND, "stranger": 3.2})
 
-    assert "stranger has a sample of 3.2" in asked(PEER, world, **PRESSURE).errors[0]
+    assert "stranger has a sample of 3.2" in asked(UPSTREAM, world, **PRESSURE).errors[0]
     assert len(asked(OURS, world, **PRESSURE).evicts) == 1
 
 
 def test_a_figure_that_names_no_node_is_reported() -> None:
     world = four({"": 0.3, **SOUND})
 
-    assert "does not name its node" in asked(PEER, world, **PRESSURE).errors[0]
+    assert "does not name its node" in asked(UPSTREAM, world, **PRESSURE).errors[0]
     assert len(asked(OURS, world, **PRESSURE).evicts) == 1
 
 
 def test_of_two_figures_for_a_node_upstream_takes_the_later_and_we_take_none() -> None:
     world = four(SOUND)
-    (answer,) = (it for it in world.objects if it["kind"] == "QueryAnswer")
+    (answer,) = (item for item in world.objects if item["kind"] == "QueryAnswer")
     answer["samples"].append({**answer["samples"][0], "number": "0.95"})
 
-    assert [it.pod.node for it in asked(PEER, world, **PRESSURE).plan.moves] == ["n1"]
+    assert [move.pod.node for move in asked(UPSTREAM, world, **PRESSURE).plan.moves] == ["n1"]
     ours = asked(OURS, world, watching=["n1"], **PRESSURE)
     assert ours.evicts == []
     assert [(note.code, note.says) for note in ours.plan.notes] == [
@@ -275,8 +275,8 @@ def test_of_two_figures_for_a_node_upstream_takes_the_later_and_we_take_none() -
     [
         pytest.param("179s", OURS, 1, id="fresh enough"),
         pytest.param("4m", OURS, 0, id="older than three minutes"),
-        pytest.param("4m", PEER, 1, id="the peer's looks back five"),
-        pytest.param("6m", PEER, 0, id="and no further"),
+        pytest.param("4m", UPSTREAM, 1, id="upstream looks back five"),
+        pytest.param("6m", UPSTREAM, 0, id="and no further"),
         pytest.param("-6m", OURS, 0, id="from the future"),
     ],
 )
@@ -376,7 +376,7 @@ def test_the_hottest_come_first_where_a_limit_ends_it(version: str) -> None:
         evictionLimits={"node": 2},
     )
 
-    assert [it.pod.node for it in planned.plan.moves] == ["n2", "n2", "n3", "n3", "n4"]
+    assert [move.pod.node for move in planned.plan.moves] == ["n2", "n2", "n3", "n3", "n4"]
 
 
 @either
@@ -408,7 +408,7 @@ def test_no_more_pods_come_to_a_node_than_may_leave_one(
     )
     planned = asked(OURS, world, **PRESSURE, **limit)
 
-    assert [it.lands_on for it in planned.plan.moves] == to
+    assert [move.lands_on for move in planned.plan.moves] == to
     assert planned.refused == {"no-better-node": 6}
 
 
@@ -439,13 +439,13 @@ def test_of_equals_the_one_goes_that_has_been_there_longest() -> None:
 def test_what_is_behind_the_point_of_a_percentage_is_left_off(number: float, moves: int) -> None:
     world = four({**SOUND, "n1": number})
 
-    assert len(asked(PEER, world, **PRESSURE).evicts) == moves
+    assert len(asked(UPSTREAM, world, **PRESSURE).evicts) == moves
 
 
 @pytest.mark.parametrize(
     ("taint", "version", "moves"),
     [
-        pytest.param("load:PreferNoSchedule", PEER, 0, id="the peer minds soft taints"),
+        pytest.param("load:PreferNoSchedule", UPSTREAM, 0, id="upstream avoids soft taints"),
         pytest.param("load:PreferNoSchedule", OURS, 1, id="we do not"),
         pytest.param("load:NoSchedule", OURS, 0, id="a hard one is another matter"),
     ],
@@ -466,10 +466,10 @@ def test_soft_taints_of_the_nodes_with_room_are_no_obstacle(
     ("taints", "moves", "refused"),
     [
         pytest.param([], 0, {"would-return": 2}, id="the scheduler knows nothing of the load"),
-        pytest.param(["hot:PreferNoSchedule"], 1, {}, id="a soft taint tells it"),
+        pytest.param(["hot:PreferNoSchedule"], 1, {}, id="a soft taint keeps the pods away"),
     ],
 )
-def test_ours_moves_nobody_whom_the_scheduler_would_put_back(
+def test_ours_moves_no_pod_that_the_scheduler_would_put_back(
     taints: list[str], moves: int, refused: dict[str, int]
 ) -> None:
     world = cluster(
@@ -567,7 +567,7 @@ def test_the_metrics_api_measures_no_gpus() -> None:
     args = {"thresholds": {"gpu": 20}, "targetThresholds": {"gpu": 50}, **API}
 
     with pytest.raises(PolicyError, match="the metrics API does not measure `gpu`"):
-        asked(PEER, four(SOUND), **args)
+        asked(UPSTREAM, four(SOUND), **args)
 
 
 @pytest.mark.parametrize(
@@ -578,4 +578,4 @@ def test_what_is_ours_is_a_mistake_in_a_policy_of_the_descheduler(more: dict[str
     metrics = {"source": "Prometheus", **more}
 
     with pytest.raises(PolicyError, match="resettle/v1"):
-        asked(PEER, four(SOUND), **{**PRESSURE, "metricsUtilization": metrics})
+        asked(UPSTREAM, four(SOUND), **{**PRESSURE, "metricsUtilization": metrics})

@@ -50,7 +50,7 @@ def test_parts_of_a_second_do_not_count() -> None:
     assert not leaves(made, maxPodLifeTimeSeconds=600)
 
 
-def test_a_pod_that_tells_no_creation_has_no_age_to_outlive() -> None:
+def test_a_pod_without_a_creation_time_has_no_age() -> None:
     assert not leaves(pod("it", metadata={"creationTimestamp": None}), maxPodLifeTimeSeconds=0)
 
 

@@ -17,8 +17,8 @@ Object = dict[str, Any]
 def condition(
     type: str, status: str = "False", reason: str = "", since: str | None = "1h"
 ) -> Object:
-    told = {"lastTransitionTime": before(since)} if since else {}
-    return {"type": type, "status": status, "reason": reason, **told}
+    changed_at = {"lastTransitionTime": before(since)} if since else {}
+    return {"type": type, "status": status, "reason": reason, **changed_at}
 
 
 def leaves(conditions: list[Object], wanted: list[Object]) -> bool:

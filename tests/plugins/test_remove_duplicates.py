@@ -16,15 +16,15 @@ from resettle.testing.builders import Object
 POOL = {"pool": "blue"}
 
 
-def copies(count: int, prefix: str = "web", **wishes: Any) -> list[Object]:
-    return [pod(f"{prefix}-{i}", **wishes) for i in range(count)]
+def copies(count: int, prefix: str = "web", **options: Any) -> list[Object]:
+    return [pod(f"{prefix}-{i}", **options) for i in range(count)]
 
 
-def spread_as(*sizes: int, **wishes: Any) -> World:
+def spread_as(*sizes: int, **options: Any) -> World:
     """Nodes n1, n2 … with so many copies of one owner each."""
     return cluster(
         *(
-            node(f"n{i}").holding(*copies(size, f"web-n{i}", **wishes))
+            node(f"n{i}").holding(*copies(size, f"web-n{i}", **options))
             for i, size in enumerate(sizes, 1)
         )
     )
@@ -37,7 +37,7 @@ def leaving(planned: Planned) -> dict[str, int]:
 
 def running(*images: str) -> dict[str, Any]:
     """A pod spec with one container for each image."""
-    return {"containers": [{"name": f"c{i}", "image": it} for i, it in enumerate(images)]}
+    return {"containers": [{"name": f"c{i}", "image": image} for i, image in enumerate(images)]}
 
 
 def required(*terms: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_an_unready_node_takes_no_share() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "alike"),
+    ("first", "second", "alike"),
     [
         pytest.param({}, {}, True, id="owner and image are the same"),
         pytest.param({}, {"owner": "ReplicaSet/db"}, False, id="two owners"),
@@ -117,9 +117,9 @@ def test_an_unready_node_takes_no_share() -> None:
     ],
 )
 def test_copies_are_pods_of_one_owner_with_the_same_images(
-    one: dict[str, Any], other: dict[str, Any], alike: bool
+    first: dict[str, Any], second: dict[str, Any], alike: bool
 ) -> None:
-    world = cluster(node("n1").holding(pod("one", **one), pod("other", **other)), node("n2"))
+    world = cluster(node("n1").holding(pod("one", **first), pod("other", **second)), node("n2"))
 
     assert len(plan(PLUGIN, world).evicts) == (1 if alike else 0)
 
@@ -218,7 +218,7 @@ def test_both_lists_of_namespaces_are_a_problem() -> None:
 
 # Six copies on n1; n1 and n2 are blue. Three targets make a share of two, two a share of three.
 @pytest.mark.parametrize(
-    ("third", "wishes", "evicted"),
+    ("third", "options", "evicted"),
     [
         pytest.param(node("n3"), {}, 4, id="three targets"),
         pytest.param(node("n3", taints=["gpu:NoSchedule"]), {}, 3, id="NoSchedule bars"),
@@ -248,37 +248,37 @@ def test_both_lists_of_namespaces_are_a_problem() -> None:
     ],
 )
 def test_the_share_follows_from_the_nodes_that_could_take_a_copy(
-    third: NodeBuilder, wishes: dict[str, Any], evicted: int
+    third: NodeBuilder, options: dict[str, Any], evicted: int
 ) -> None:
     world = cluster(
-        node("n1", labels=POOL).holding(*copies(6, **wishes)), node("n2", labels=POOL), third
+        node("n1", labels=POOL).holding(*copies(6, **options)), node("n2", labels=POOL), third
     )
 
     assert len(plan(PLUGIN, world).evicts) == evicted
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "evicted"),
+    ("first", "second", "evicted"),
     [
         pytest.param(
             {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
             {},
             4,
-            id="the widest wish counts",
+            id="the widest constraint counts",
         ),
         pytest.param(
             {"node_selector": {"kubernetes.io/hostname": "n1"}},
             {"node_selector": POOL},
             3,
-            id="a wish for one node adds nothing",
+            id="a constraint to one node adds nothing",
         ),
     ],
 )
 def test_targets_are_those_of_all_copies_together(
-    one: dict[str, Any], other: dict[str, Any], evicted: int
+    first: dict[str, Any], second: dict[str, Any], evicted: int
 ) -> None:
     world = cluster(
-        node("n1", labels=POOL).holding(*copies(3, "a", **one), *copies(3, "b", **other)),
+        node("n1", labels=POOL).holding(*copies(3, "a", **first), *copies(3, "b", **second)),
         node("n2", labels=POOL),
         node("n3", taints=["gpu:NoSchedule"]),
     )
@@ -293,7 +293,7 @@ def test_copies_leave_a_node_that_is_no_target_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "wishes", "evicted"),
+    ("second", "options", "evicted"),
     [
         pytest.param(node("n2"), {}, 1, id="a node that takes it"),
         pytest.param(node("n2", cordoned=True), {}, 0, id="cordoned"),
@@ -305,9 +305,9 @@ def test_copies_leave_a_node_that_is_no_target_itself() -> None:
     ],
 )
 def test_with_node_fit_only_copies_that_fit_elsewhere_count(
-    second: NodeBuilder, wishes: dict[str, Any], evicted: int
+    second: NodeBuilder, options: dict[str, Any], evicted: int
 ) -> None:
-    world = cluster(node("n1").holding(*copies(2, **wishes)), second)
+    world = cluster(node("n1").holding(*copies(2, **options)), second)
 
     assert len(plan(PLUGIN, world, evictor={"nodeFit": True}).evicts) == evicted
 

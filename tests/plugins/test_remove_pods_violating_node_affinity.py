@@ -26,7 +26,7 @@ def requiring(*terms: Object) -> Object:
 
 
 def preferring(**weights: int) -> Object:
-    """Wishes for nodes that carry these labels, each with its weight."""
+    """Preferences for nodes that carry these labels, each with its weight."""
     rows = [{"weight": weight, "preference": term(key)} for key, weight in weights.items()]
     return {"nodeAffinity": {PREFERRED: rows}}
 

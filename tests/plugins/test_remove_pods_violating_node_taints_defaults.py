@@ -24,8 +24,8 @@ Object = dict[str, Any]
 OURS = "resettle/v1"
 FREELY = {"maxPercentOfPodsToEvict": 100, "maxPercentOfNodesToEvictFrom": 100}
 TAINT = "dedicated=batch:NoSchedule"
-STORY = ("test", PLUGIN.name)
-"""Under which profile and plugin what is remembered stands."""
+HISTORY_KEY = ("test", PLUGIN.name)
+"""Profile and plugin under which the history is kept."""
 
 
 def tainted(*taints: str, name: str = "n1", aged: str | None = None) -> NodeBuilder:
@@ -45,7 +45,7 @@ def drawn(
     **args: Any,
 ) -> Plan:
     """The plan for these nodes, a pod on each, and a free node beside them."""
-    held = [it.holding(pod(f"on-{it.node['metadata']['name']}")) for it in nodes]
+    held = [each.holding(pod(f"on-{each.node['metadata']['name']}")) for each in nodes]
     world = cluster(*held, node("free").holding(pod("copy")), now=NOW + later)
     return plan(
         PLUGIN,
@@ -53,7 +53,7 @@ def drawn(
         policy=FREELY if version == OURS else {},
         api_version=version,
         history=history,
-        watching=[it.node["metadata"]["name"] for it in nodes],
+        watching=[each.node["metadata"]["name"] for each in nodes],
         **args,
     ).plan
 
@@ -189,8 +189,8 @@ def test_a_taint_that_appears_between_cycles_counts_from_when_it_was_first_met()
     assert moved(fourth) == ["n1", "n2"], "ten minutes after it was met"
 
 
-def test_what_the_api_tells_goes_before_what_is_remembered() -> None:
-    met_just_now = {STORY: {"n1": {TAINT: NOW.isoformat()}}}
+def test_the_age_in_the_api_wins_over_the_remembered_age() -> None:
+    met_just_now = {HISTORY_KEY: {"n1": {TAINT: NOW.isoformat()}}}
 
     assert moved(drawn(tainted(TAINT), history=met_just_now)) == []
     assert moved(drawn(tainted(TAINT, aged="1h"), history=met_just_now)) == ["n1"]
@@ -204,7 +204,7 @@ def test_a_taint_that_is_gone_is_forgotten_and_young_again_when_it_returns() -> 
     assert moved(drawn(tainted(TAINT), history=without)) == []
 
 
-def test_a_node_that_was_not_ready_keeps_its_story() -> None:
+def test_a_node_that_was_not_ready_keeps_its_history() -> None:
     def world(ready: bool) -> World:
         held = node("n1", taints=[TAINT], ready=ready).holding(pod("it"))
         return cluster(held, node("n2").holding(pod("copy")), node("n3"))
@@ -226,14 +226,14 @@ def test_a_cycle_that_ends_at_its_limit_remembers_all_the_same() -> None:
         api_version=OURS,
     ).plan
 
-    assert set(planned.history[STORY]) == {"n0", "n1", "n2"}
+    assert set(planned.history[HISTORY_KEY]) == {"n0", "n1", "n2"}
 
 
 # -- nothing in silence ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("nodes", "said"),
+    ("nodes", "stop"),
     [
         pytest.param(
             [tainted()],
@@ -268,12 +268,12 @@ def test_a_cycle_that_ends_at_its_limit_remembers_all_the_same() -> None:
     ],
 )
 def test_where_only_ignored_taints_are_found_the_plugin_says_so(
-    nodes: list[NodeBuilder], said: tuple[str, str]
+    nodes: list[NodeBuilder], stop: tuple[str, str]
 ) -> None:
-    assert stopped(drawn(*nodes)) == said
+    assert stopped(drawn(*nodes)) == stop
 
 
-def test_who_asks_about_a_node_hears_which_of_its_taints_do_not_count_and_why() -> None:
+def test_notes_on_a_node_name_the_taints_that_do_not_count_and_why() -> None:
     notes = drawn(tainted(TAINT, f"{CORDON}:NoSchedule", aged="3m")).notes
 
     assert [(note.subject, note.code, note.says) for note in notes] == [

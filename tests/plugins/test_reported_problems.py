@@ -1,6 +1,6 @@
-"""What went wrong for people, told as clusters in which it does not go wrong here.
+"""Problems that operators reported, as clusters in which they do not occur here.
 
-Each test is one story of an operator: what they had, and what must not happen to it.
+Each test is one report of an operator: what they had, and what must not happen to it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ GPU = "nvidia.com/gpu"
 
 @pytest.mark.parametrize("api_version", ["descheduler/v1alpha2", "resettle/v1"])
 @pytest.mark.parametrize(
-    ("level", "told"),
+    ("level", "path"),
     [
         pytest.param("config", "profiles[0].pluginConfig[0].labelSelector", id="beside args"),
         pytest.param("profile", "profiles[0].labelSelector", id="in the profile"),
         pytest.param("top", "labelSelector", id="at the top"),
     ],
 )
-def test_a_selector_at_the_wrong_level_is_an_error(api_version: str, level: str, told: str) -> None:
+def test_a_selector_at_the_wrong_level_is_an_error(api_version: str, level: str, path: str) -> None:
     selector = {"labelSelector": {"matchLabels": WEB}}
     config: dict[str, Any] = {"name": "PodLifeTime", "args": {"maxPodLifeTimeSeconds": 86400}}
     profile: dict[str, Any] = {
@@ -59,7 +59,7 @@ def test_a_selector_at_the_wrong_level_is_an_error(api_version: str, level: str,
     with pytest.raises(PolicyError) as caught:
         load_policy(json.dumps(document), name="policy.json", plugins=default_registry())
 
-    assert f"{told}\n" in str(caught.value)
+    assert f"{path}\n" in str(caught.value)
     assert "args" in str(caught.value)
 
 

@@ -86,12 +86,12 @@ def test_priority_sort_climbs_the_whole_ladder(point: str) -> None:
 
     climbed = order(pods, **{point: ["PrioritySort"]})  # type: ignore[arg-type]
 
-    assert climbed == [it["metadata"]["name"] for it in LADDER]
+    assert climbed == [item["metadata"]["name"] for item in LADDER]
 
 
 @pytest.mark.parametrize("limit", range(len(LADDER) + 1))
 def test_under_a_limit_the_least_important_have_gone(limit: int) -> None:
-    names = [it["metadata"]["name"] for it in LADDER]
+    names = [item["metadata"]["name"] for item in LADDER]
 
     assert order(LADDER[::-1], sort=["PrioritySort"], limit=limit) == names[:limit]
 
@@ -129,11 +129,11 @@ AGES = [failed("middle", age="2h"), failed("old", age="3h"), failed("young", age
         pytest.param({"order": "YoungestFirst"}, ["young", "middle", "old"], id="youngest first"),
     ],
 )
-def test_age_sort_goes_by_creation(args: Object, evicted: list[str]) -> None:
+def test_age_sort_orders_by_creation(args: Object, evicted: list[str]) -> None:
     assert order(AGES, sort=["AgeSort"], configs={"AgeSort": args}) == evicted
 
 
-def test_age_sort_takes_a_pod_that_tells_no_creation_for_a_new_one() -> None:
+def test_age_sort_treats_a_pod_without_a_creation_time_as_new() -> None:
     pods = [failed("unknown", metadata={"creationTimestamp": None}), failed("young", age="1s")]
 
     assert order(pods, sort=["AgeSort"]) == ["young", "unknown"]

@@ -1,4 +1,4 @@
-"""Each habit of the peer, kept and dropped: what one policy decides with it, and without."""
+"""Each habit of upstream, kept and dropped: what one policy decides with it, and without."""
 
 from __future__ import annotations
 
@@ -347,14 +347,14 @@ def goes(habit: Habit, *, kept: bool) -> list[str]:
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped"])
 def test_a_habit_decides_who_goes(habit: Habit, kept: bool) -> None:
     expected = habit.kept if kept else habit.dropped
-    found = goes(habit, kept=kept)
+    pods = goes(habit, kept=kept)
     match sorted(expected):
         case ["either"] | ["one of three"]:
-            assert len(found) == 1
+            assert len(pods) == 1
         case ["two of three"]:
-            assert len(found) == 2
+            assert len(pods) == 2
         case _:
-            assert set(found) == expected
+            assert set(pods) == expected
 
 
 def test_every_habit_is_shown_both_ways() -> None:

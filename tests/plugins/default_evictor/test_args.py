@@ -1,4 +1,4 @@
-"""DefaultEvictor's arguments: what cannot be meant is told, all of it at once."""
+"""DefaultEvictor's arguments: every wrong value is reported, all at once."""
 
 from __future__ import annotations
 
@@ -126,16 +126,16 @@ def test_arguments_that_cannot_be_meant_are_reported_with_their_place(
 
 @pytest.mark.parametrize("name", EXTRAS)
 def test_an_extra_protection_cannot_be_disabled(name: str) -> None:
-    found = faults(EVERY_POD, evictor={"podProtections": {"defaultDisabled": [name]}})
+    paths = faults(EVERY_POD, evictor={"podProtections": {"defaultDisabled": [name]}})
 
-    assert found == ["podProtections.defaultDisabled[0]"]
+    assert paths == ["podProtections.defaultDisabled[0]"]
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_a_default_protection_cannot_be_enabled(name: str) -> None:
-    found = faults(EVERY_POD, evictor={"podProtections": {"extraEnabled": [name]}})
+    paths = faults(EVERY_POD, evictor={"podProtections": {"extraEnabled": [name]}})
 
-    assert found == ["podProtections.extraEnabled[0]"]
+    assert paths == ["podProtections.extraEnabled[0]"]
 
 
 @pytest.mark.parametrize("flag", DEPRECATED)

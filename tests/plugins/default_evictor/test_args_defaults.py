@@ -33,9 +33,11 @@ def asked(world: World, evictor: Object | None = None, version: str = OURS) -> s
     )
 
 
-def with_copy(it: Object, *more: Any) -> World:
+def with_copy(evictable: Object, *more: Any) -> World:
     """The pod on a node, a second pod of its owner on another, and a third node that is free."""
-    return cluster(node("n1").holding(it), node("n2").holding(pod("copy")), node("n3"), *more)
+    return cluster(
+        node("n1").holding(evictable), node("n2").holding(pod("copy")), node("n3"), *more
+    )
 
 
 SAFE = InEffect(node_fit=True, min_replicas=2, min_age=timedelta(minutes=10))
@@ -51,7 +53,7 @@ NOTHING = InEffect(node_fit=False, min_replicas=0, min_age=None)
             Args(node_fit=False, min_replicas=0, min_pod_age="0s"),
             IMPROVED,
             NOTHING,
-            id="what is written wins, be it no, nothing or none",
+            id="what is written wins, also false and zero",
         ),
         pytest.param(
             Args(node_fit=True, min_replicas=5, min_pod_age="1h"),
@@ -196,7 +198,7 @@ def test_opting_in_lifts_the_safe_defaults_of_the_filter() -> None:
 
 def protecting(*classes: str) -> Object:
     """Arguments that protect claims, of these storage classes where some are named."""
-    config = {"PodsWithPVC": {"protectedStorageClasses": [{"name": it} for it in classes]}}
+    config = {"PodsWithPVC": {"protectedStorageClasses": [{"name": name} for name in classes]}}
     extra = {"extraEnabled": ["PodsWithPVC"]}
     return {"podProtections": extra | ({"config": config} if classes else {})}
 
@@ -234,12 +236,14 @@ def disk(name: str) -> Object:
 
 def test_what_was_found_out_for_one_way_of_reading_is_not_used_for_the_other() -> None:
     snapshot = with_copy(pod("it", volumes=[EPHEMERAL])).snapshot()
-    args, it = Args(ignore_pvc_pods=True, min_replicas=0), snapshot.pod("default", "it")
+    args, evictable = Args(ignore_pvc_pods=True, min_replicas=0), snapshot.pod("default", "it")
     guard = PLUGIN.filter
-    assert it is not None
+    assert evictable is not None
     assert guard is not None
 
-    theirs, ours = (guard(args, View(snapshot, semantics), it) for semantics in (PARITY, IMPROVED))
+    theirs, ours = (
+        guard(args, View(snapshot, semantics), evictable) for semantics in (PARITY, IMPROVED)
+    )
 
     assert theirs is None
     assert ours is not None

@@ -76,7 +76,7 @@ GPU = {"key": "gpu", "operator": "Exists"}
             {},
             [node("n2", cordoned=True), node("n3", ready=None)],
             "admitted",
-            id="a node that tells nothing of being ready is ready",
+            id="a node without a Ready condition is ready",
         ),
         pytest.param(
             {"annotations": {EVICT: "true"}},
@@ -184,7 +184,7 @@ def test_the_evict_annotation_does_not_override_the_namespace_selector() -> None
     assert answer(world, evictor=evictor) == "namespace-not-selected"
 
 
-def test_each_profile_goes_by_its_own_namespace_selector() -> None:
+def test_each_profile_uses_its_own_namespace_selector() -> None:
     def profile(env: str, seconds: int) -> Object:
         selector = {"matchLabels": {"env": env}}
         return {

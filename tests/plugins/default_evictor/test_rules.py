@@ -69,7 +69,7 @@ def filters_of(descheduler: Descheduler) -> tuple[Instance, ...]:
 def codes(instance: Instance, view: View, asked: Pod) -> tuple[str | None, list[str]]:
     """The code that the filter refuses the pod with, and all codes of the explanation."""
     refusal = instance.pod_check(view)(asked)
-    every = [it.code for it in instance.all_refusals(view, asked)]
+    every = [each.code for each in instance.all_refusals(view, asked)]
     return refusal.code if refusal else None, every
 
 

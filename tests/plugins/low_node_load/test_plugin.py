@@ -90,7 +90,7 @@ def through(*worlds: World, **args: Any) -> list[Planned]:
 
 
 def counts(plans: list[Planned]) -> list[int]:
-    return [len(it.evicts) for it in plans]
+    return [len(planned.evicts) for planned in plans]
 
 
 # -- hot, and not hot yet -------------------------------------------------------------------------
@@ -152,14 +152,14 @@ def test_the_pod_that_just_covers_the_excess_goes_and_no_other() -> None:
 
 def test_a_less_important_pod_goes_before_one_that_fits_better() -> None:
     world = busy({"right": "3"}, hot="9")
-    for it in world.objects:
-        if it["kind"] == "Pod" and it["metadata"]["name"] == "right":
-            it["spec"]["priority"] = 100
+    for item in world.objects:
+        if item["kind"] == "Pod" and item["metadata"]["name"] == "right":
+            item["spec"]["priority"] = 100
     minor = busy({"minor": "1"}).objects
-    extra = [it for it in minor if it["metadata"].get("name") == "minor"]
-    found = drawn(World([*world.objects, *extra]), **AT_ONCE)
+    extra = [item for item in minor if item["metadata"].get("name") == "minor"]
+    planned = drawn(World([*world.objects, *extra]), **AT_ONCE)
 
-    assert found.evicts[0] == "minor"
+    assert planned.evicts[0] == "minor"
 
 
 def test_a_pod_that_uses_nothing_of_what_is_short_stays() -> None:
@@ -241,8 +241,8 @@ def test_what_is_on_its_way_counts_where_it_goes() -> None:
         box("other", ballast("other"), pod("b", cpu="100m")),
         box("cold"),
         *(
-            {**it, "timestamp": (NOW + timedelta(minutes=1)).isoformat()}
-            for it in (
+            {**item, "timestamp": (NOW + timedelta(minutes=1)).isoformat()}
+            for item in (
                 node_metrics("hot", cpu="2"),
                 node_metrics("other", cpu="9"),
                 node_metrics("cold", cpu="1"),
@@ -296,16 +296,16 @@ def test_a_node_without_a_fresh_figure_neither_gives_nor_takes() -> None:
         pod_metrics("b", cpu="3"),
     )
 
-    assert [it.pod.node for it in drawn(world, **AT_ONCE).plan.moves] == ["hot"]
+    assert [move.pod.node for move in drawn(world, **AT_ONCE).plan.moves] == ["hot"]
     both = drawn(world, **AT_ONCE, nodeMetricExpirationSeconds=300)
-    assert {it.pod.node for it in both.plan.moves} <= {"hot", "old"}
+    assert {move.pod.node for move in both.plan.moves} <= {"hot", "old"}
 
 
 def test_a_cordoned_node_is_not_idle() -> None:
     world = busy({"a": "3"})
-    for it in world.objects:
-        if it["kind"] == "Node" and it["metadata"]["name"] == "cold":
-            it["spec"]["unschedulable"] = True
+    for item in world.objects:
+        if item["kind"] == "Node" and item["metadata"]["name"] == "cold":
+            item["spec"]["unschedulable"] = True
 
     assert drawn(world, **AT_ONCE).stopped == ["none-underutilized"]
 
@@ -323,9 +323,9 @@ def pooled() -> World:
         ("r2", "red", "1"),
     ):
         pods = [] if cpu == "1" else [ballast(name), pod(f"p-{name}", cpu="100m")]
-        wish = {"nodeSelector": {"colour": colour}}
-        for it in pods:
-            it["spec"].update(wish)
+        selector = {"nodeSelector": {"colour": colour}}
+        for item in pods:
+            item["spec"].update(selector)
         parts.append(box(name, *pods, labels={"colour": colour}))
         parts.append(node_metrics(name, cpu=cpu))
         if pods:
@@ -343,7 +343,7 @@ def test_each_pool_has_lines_of_its_own_and_a_node_is_in_one() -> None:
     again["nodeSelector"] = red["nodeSelector"]
     planned = drawn(pooled(), **AT_ONCE, nodePools=[red, again])
 
-    assert sorted(it.pod.node for it in planned.plan.moves) == ["b1", "r1"]
+    assert sorted(move.pod.node for move in planned.plan.moves) == ["b1", "r1"]
 
 
 def test_distances_are_from_the_mean_of_the_pool() -> None:
@@ -351,7 +351,7 @@ def test_distances_are_from_the_mean_of_the_pool() -> None:
     pools = [pool(name, useDeviationThresholds=True, **near) for name in ("blue", "red")]
     planned = drawn(pooled(), **AT_ONCE, nodePools=pools)
 
-    assert sorted(it.reason for it in planned.plan.moves) == [
+    assert sorted(move.reason for move in planned.plan.moves) == [
         "b1 is at 90% cpu in use (target 65%)",
         "r1 is at 50% cpu in use (target 45%)",
     ]

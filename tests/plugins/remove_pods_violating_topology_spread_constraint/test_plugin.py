@@ -18,13 +18,13 @@ APP = {"app": "web"}
 EVEN = [spread(labels=APP)]
 
 
-def web(name: str, **wishes: Any) -> Object:
+def web(name: str, **options: Any) -> Object:
     """A pod that wants its like spread over the zones."""
-    return pod(name, **{"labels": APP, "spread": EVEN, **wishes})
+    return pod(name, **{"labels": APP, "spread": EVEN, **options})
 
 
-def webs(prefix: str, count: int, **wishes: Any) -> list[Object]:
-    return [web(f"{prefix}-{i}", **wishes) for i in range(count)]
+def webs(prefix: str, count: int, **options: Any) -> list[Object]:
+    return [web(f"{prefix}-{i}", **options) for i in range(count)]
 
 
 def zone(name: str, *pods: Object, **marks: Any) -> NodeBuilder:
@@ -32,9 +32,9 @@ def zone(name: str, *pods: Object, **marks: Any) -> NodeBuilder:
     return node(f"n{name}", **{"zone": name, "pods": 200, **marks}).holding(*pods)
 
 
-def zones(*sizes: int, **wishes: Any) -> World:
+def zones(*sizes: int, **options: Any) -> World:
     """Zones 0, 1 … with so many pods each."""
-    return cluster(*(zone(str(i), *webs(f"w{i}", n, **wishes)) for i, n in enumerate(sizes)))
+    return cluster(*(zone(str(i), *webs(f"w{i}", n, **options)) for i, n in enumerate(sizes)))
 
 
 def leaving(planned: Planned) -> dict[str, int]:
@@ -268,7 +268,7 @@ def test_who_leaves_a_domain(pods: list[Object], goes: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("receiver", "wishes", "fits"),
+    ("receiver", "options", "fits"),
     [
         pytest.param({}, {}, True, id="room enough"),
         pytest.param({"cpu": "500m"}, {"cpu": "1"}, False, id="too little cpu"),
@@ -278,10 +278,10 @@ def test_who_leaves_a_domain(pods: list[Object], goes: set[str]) -> None:
     ],
 )
 def test_pods_leave_only_for_a_node_they_fit_unless_reported_otherwise(
-    receiver: dict[str, Any], wishes: dict[str, Any], fits: bool
+    receiver: dict[str, Any], options: dict[str, Any], fits: bool
 ) -> None:
     world = cluster(
-        zone("a", *webs("a", 3, **wishes)),
+        zone("a", *webs("a", 3, **options)),
         zone("b", web("b"), **receiver),
         zone("c", *webs("c", 2)),
     )

@@ -26,9 +26,9 @@ LINUX, WINDOWS = {"os": "linux"}, {"os": "windows"}
 GPU = [{"key": "gpu", "operator": "Exists"}]
 
 
-def webs(prefix: str, count: int, rule: Object | None = None, **wishes: Any) -> list[Object]:
+def webs(prefix: str, count: int, rule: Object | None = None, **options: Any) -> list[Object]:
     rules = [rule or spread(labels=APP)]
-    return [pod(f"{prefix}-{i}", labels=APP, spread=rules, **wishes) for i in range(count)]
+    return [pod(f"{prefix}-{i}", labels=APP, spread=rules, **options) for i in range(count)]
 
 
 def zone(name: str, *pods: Object, **marks: Any) -> NodeBuilder:
@@ -115,7 +115,7 @@ def test_a_tainted_domain_counts_as_the_taints_policy_says(
     ],
 )
 @pytest.mark.parametrize(
-    "wish",
+    "options",
     [
         pytest.param({"node_selector": LINUX}, id="node selector"),
         pytest.param(
@@ -139,12 +139,12 @@ def test_a_tainted_domain_counts_as_the_taints_policy_says(
     ],
 )
 def test_a_domain_that_the_pods_do_not_accept_counts_as_the_affinity_policy_says(
-    wish: dict[str, Any], policy: str | None, must_fit: bool, evicted: int
+    options: dict[str, Any], policy: str | None, must_fit: bool, evicted: int
 ) -> None:
     rule = spread(labels=APP, nodeAffinityPolicy=policy)
     world = cluster(
-        zone("a", *webs("a", 2, rule, **wish), labels=LINUX),
-        zone("b", *webs("b", 2, rule, **wish), labels=LINUX),
+        zone("a", *webs("a", 2, rule, **options), labels=LINUX),
+        zone("b", *webs("b", 2, rule, **options), labels=LINUX),
         zone("c", labels=WINDOWS),
     )
 
