@@ -1,4 +1,4 @@
-"""A runner in this process against a pocket API server, with a clock that is wound by hand."""
+"""A runner in this process against a test API server, with a clock that is wound by hand."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 from resettle.cycle import CycleObserver
 from resettle.framework import Plugin, Registry, default_registry
 from resettle.framework.tracing import NO_SPANS, Spans
+from resettle.kube.auth.access import Access
 from resettle.kube.auth.kubeconfig import read_kubeconfig
 from resettle.log import Log
 from resettle.runtime import ComponentRunner, RunSettings, descheduling_runner
@@ -42,8 +43,8 @@ def policy(
     return {"apiVersion": version, "kind": "DeschedulerPolicy", "profiles": [profile], **more}
 
 
-class Stage:
-    """A runner at work, and everything a test looks at."""
+class ComponentStage:
+    """A component at work, and what the tests of every component look at."""
 
     def __init__(self, server: ApiServer, clock: ManualClock, file: Path) -> None:
         self.server, self.clock, self.file = server, clock, file
@@ -52,27 +53,37 @@ class Stage:
         self.working: asyncio.Task[int]
 
     def write(self, document: Object | str) -> None:
-        """Puts a policy into the file that the runner reads."""
+        """Puts a policy into the file that the component reads."""
         self.file.write_text(document if isinstance(document, str) else json.dumps(document))
+
+    def log_lines(self, event: str) -> list[str]:
+        """The lines of the log about an event."""
+        return [line for line in self.log if line.partition(" ")[2].startswith(event)]
+
+    async def resting(self) -> None:
+        """Returns once the component waits for its next turn."""
+        await self.until(lambda: self.working.done() or self.clock.sleepers > 0)
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Returns once the condition holds."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not is_so():
+                await asyncio.sleep(0.002)
+
+
+class Stage(ComponentStage):
+    """A descheduling runner at work, and everything a test looks at."""
 
     @property
     def evictions(self) -> list[str]:
         """The pods that were asked to leave, in order."""
-        asked = [it.path for it in self.server.requests if it.path.endswith("/eviction")]
-        return [path.split("/")[-2] for path in asked]
-
-    def told(self, event: str) -> list[str]:
-        """The lines of the log that speak of an event."""
-        return [line for line in self.log if line.partition(" ")[2].startswith(event)]
+        paths = [request.path for request in self.server.requests]
+        return [path.split("/")[-2] for path in paths if path.endswith("/eviction")]
 
     async def cycles(self, count: int) -> None:
         """Returns once so many cycles are over and the runner rests."""
         await self.until(lambda: len(self._ends) >= count)
         await self.resting()
-
-    async def resting(self) -> None:
-        """Returns once the runner waits for its next cycle."""
-        await self.until(lambda: self.working.done() or self.clock.sleepers > 0)
 
     async def next_cycle(self) -> None:
         """Winds the clock to the next cycle, and returns when that is over."""
@@ -80,16 +91,40 @@ class Stage:
         self.clock.advance(timedelta(seconds=INTERVAL))
         await self.cycles(before + 1)
 
-    async def until(self, so: Callable[[], bool]) -> None:
-        """Returns once it is so."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not so():
-                await asyncio.sleep(0.002)
-
     @property
     def _ends(self) -> list[str]:
         ends = ("cycle done", "cycle skipped", "cycle failed")
         return [line for line in self.log if any(f" {end}" in line for end in ends)]
+
+
+AnyStage = TypeVar("AnyStage", bound=ComponentStage)
+
+
+@asynccontextmanager
+async def run_component(
+    make_stage: Callable[[ApiServer, ManualClock, Path], AnyStage],
+    build_runner: Callable[[AnyStage, Access], ComponentRunner],
+    objects: Iterable[Object],
+    document: Object,
+    server: ApiServer | None = None,
+) -> AsyncIterator[AnyStage]:
+    """A component over a cluster of these objects, with this policy, until the block ends."""
+    clock = ManualClock()
+    with (
+        server or ApiServer(objects, clock=clock) as api_server,
+        TemporaryDirectory() as name,
+    ):
+        folder = Path(name)
+        stage = make_stage(api_server, clock, folder / "policy.json")
+        stage.write(document)
+        access = read_kubeconfig(str(api_server.kubeconfig(folder / "kubeconfig")))
+        stage.runner = build_runner(stage, access)
+        stage.working = asyncio.create_task(stage.runner.run())
+        try:
+            yield stage
+        finally:
+            stage.runner.stop()
+            await asyncio.gather(stage.working, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -106,26 +141,16 @@ async def running(
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     """A runner over a cluster of these objects, until the block ends."""
-    clock = ManualClock()
-    with (
-        server or ApiServer(objects, clock=clock) as pocket,
-        TemporaryDirectory() as name,
-    ):
-        folder = Path(name)
-        stage = Stage(pocket, clock, folder / "policy.json")
-        stage.write(document or policy())
-        access = read_kubeconfig(str(pocket.kubeconfig(folder / "kubeconfig")))
+
+    def build_runner(stage: Stage, access: Access) -> ComponentRunner:
         registry = Registry([*default_registry().values(), *plugins])
-        chosen = RunSettings(
+        run_settings = RunSettings(
             policy_file=str(stage.file), interval=interval, qps=-1, identity="me", **settings
         )
         log = Log.to(stage.log)
-        stage.runner = descheduling_runner(
-            chosen, access, registry, clock, log, observers, run_observer, spans
+        return descheduling_runner(
+            run_settings, access, registry, stage.clock, log, observers, run_observer, spans
         )
-        stage.working = asyncio.create_task(stage.runner.run())
-        try:
-            yield stage
-        finally:
-            stage.runner.stop()
-            await asyncio.gather(stage.working, return_exceptions=True)
+
+    async with run_component(Stage, build_runner, objects, document or policy(), server) as stage:
+        yield stage

@@ -36,7 +36,7 @@ def test_one_cycle_and_the_end_if_there_is_no_interval() -> None:
         async with running(world(pod("a", age=OLD), pod("b", age=YOUNG)), interval=0) as stage:
             assert await stage.working == 0
             assert stage.evictions == ["a"]
-            assert len(stage.told("cycle done")) == 1
+            assert len(stage.log_lines("cycle done")) == 1
 
     play(story())
 
@@ -47,7 +47,7 @@ def test_an_interval_is_counted_from_start_to_start() -> None:
             await stage.cycles(1)
             stage.clock.advance(timedelta(seconds=INTERVAL - 0.001))
             await asyncio.sleep(0.05)
-            assert len(stage.told("cycle done")) == 1
+            assert len(stage.log_lines("cycle done")) == 1
 
             stage.clock.advance(timedelta(seconds=0.001))
             await stage.cycles(2)
@@ -63,7 +63,7 @@ def test_a_step_of_the_wall_clock_neither_hastens_nor_delays_a_cycle() -> None:
             await stage.next_cycle()
             stage.clock.step(timedelta(hours=14))
             await asyncio.sleep(0.05)
-            assert len(stage.told("cycle done")) == 2
+            assert len(stage.log_lines("cycle done")) == 2
             assert stage.evictions == []
 
             await stage.next_cycle()
@@ -99,7 +99,7 @@ def test_a_policy_that_changes_is_taken_from_the_next_cycle_on() -> None:
             stage.write(policy())
             await stage.next_cycle()
             assert stage.evictions == ["a"]
-            assert len(stage.told("policy loaded")) == 1
+            assert len(stage.log_lines("policy loaded")) == 1
 
     play(story())
 
@@ -123,17 +123,17 @@ def test_a_policy_that_turns_bad_is_told_once_and_changes_nothing(
             else:
                 stage.write(text)
             await stage.next_cycle()
-            (told,) = stage.told("policy not loaded")
+            (told,) = stage.log_lines("policy not loaded")
             assert says in told
             assert stage.evictions == []
 
             await stage.next_cycle()
-            assert len(stage.told("policy not loaded")) == 1
+            assert len(stage.log_lines("policy not loaded")) == 1
             assert stage.evictions == ["a"], "the last good one is still in force"
 
             stage.write(policy(nodeSelector="none=such"))
             await stage.next_cycle()
-            assert len(stage.told("policy loaded")) == 1
+            assert len(stage.log_lines("policy loaded")) == 1
 
     play(story())
 
@@ -172,7 +172,7 @@ def test_a_plan_that_is_declined_in_part_is_drawn_again_from_the_same_snapshot()
             )
             assert await stage.working == 0
             assert stage.evictions == ["a", "b"], "one in all, and the next in line takes its turn"
-            (done,) = stage.told("cycle done")
+            (done,) = stage.log_lines("cycle done")
             assert "evicted=1" in done
             assert "rounds=2" in done
 
@@ -222,14 +222,14 @@ def test_an_answer_that_is_lost_counts_until_it_is_known() -> None:
             stage.server.faults.add(Fault(path="*/a/eviction", status=504, times=1))
             await stage.cycles(1)
             assert stage.evictions == ["a", "b"]
-            assert len(stage.told("answer lost")) == 1
+            assert len(stage.log_lines("answer lost")) == 1
 
             for _ in range(6):
                 await stage.next_cycle()
             assert stage.evictions == ["a", "b"], "not asked again while it may be leaving"
 
             await stage.next_cycle()
-            assert len(stage.told("not evicted after all")) == 1
+            assert len(stage.log_lines("not evicted after all")) == 1
             assert stage.evictions == ["a", "b", "a"]
 
     play(story())
@@ -285,8 +285,8 @@ def test_a_stop_midway_sends_nothing_more_and_awaits_what_was_sent() -> None:
             assert await stage.working == 0
             asked = len(stage.evictions)
             assert 0 < asked < 40
-            assert len(stage.told("evicted")) == asked
-            assert f"unsent={40 - asked}" in stage.told("cycle done")[0]
+            assert len(stage.log_lines("evicted")) == asked
+            assert f"unsent={40 - asked}" in stage.log_lines("cycle done")[0]
 
     play(story())
 
@@ -319,7 +319,7 @@ def test_a_lease_that_is_lost_ends_the_run() -> None:
                 stage.clock.advance(timedelta(seconds=26))
                 await asyncio.sleep(0.05)
             assert await stage.working == 1
-            assert len(stage.told("lease lost")) == 1
+            assert len(stage.log_lines("lease lost")) == 1
 
     play(story())
 
@@ -340,7 +340,7 @@ def test_a_dry_run_shows_what_it_would_do() -> None:
     async def story() -> None:
         async with running(world(pod("a", age=OLD)), interval=0, dry_run=True) as stage:
             assert await stage.working == 0
-            assert len(stage.told("would evict")) == 1
+            assert len(stage.log_lines("would evict")) == 1
             assert {it.verb for it in stage.server.requests} <= {"list", "watch", "create"}
             assert stage.evictions == []
 
@@ -356,7 +356,7 @@ def test_what_is_known_must_be_fresh() -> None:
             stage.clock.advance(timedelta(hours=2))
             await stage.cycles(2)
             assert stage.evictions == []
-            assert "old; the watch is broken" in stage.told("cycle skipped")[0]
+            assert "old; the watch is broken" in stage.log_lines("cycle skipped")[0]
 
     play(story())
 

@@ -18,13 +18,13 @@ def test_each_kind_is_told_of_with_how_many_there_are() -> None:
 
             stage.runner.log_state()
 
-            kinds = [line.split()[3:5] for line in stage.told("cache state")]
+            kinds = [line.split()[3:5] for line in stage.log_lines("cache state")]
             assert kinds == [
                 ["kind=Node", "objects=1"],
                 ["kind=Pod", "objects=2"],
                 ["kind=PodDisruptionBudget", "objects=0"],
             ]
-            assert all(" digest=" in line for line in stage.told("cache state"))
+            assert all(" digest=" in line for line in stage.log_lines("cache state"))
 
     asyncio.run(story())
 
@@ -38,7 +38,7 @@ def test_moves_in_flight_are_told_of_by_their_stage() -> None:
 
             stage.runner.log_state()
 
-            assert stage.told("in flight") == ["INFO in flight moves=1 confirmed=1"]
+            assert stage.log_lines("in flight") == ["INFO in flight moves=1 confirmed=1"]
 
     asyncio.run(story())
 

@@ -189,7 +189,7 @@ def test_a_standby_is_ready_and_says_that_it_is_one() -> None:
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta}
         objects = [*world(pod("a", age="3h")), {**lease, "spec": spec}]
         async with seen(objects, lease=LeaseSettings()) as run:
-            await run.stage.until(lambda: bool(run.stage.told("waiting for the lease")))
+            await run.stage.until(lambda: bool(run.stage.log_lines("waiting for the lease")))
             assert await run.status("/readyz") == 200
             assert await run.status("/livez") == 200
             assert await run.read("resettle_role", role="standby") == 1

@@ -1,14 +1,11 @@
-"""A soft tainter in this process against a pocket API server, its clock wound by hand."""
+"""A soft tainter in this process against a test API server, its clock wound by hand."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from resettle.controllers.soft_taints.runner import (
@@ -18,14 +15,14 @@ from resettle.controllers.soft_taints.runner import (
     soft_taint_runner,
 )
 from resettle.framework import default_registry
-from resettle.kube.auth.kubeconfig import read_kubeconfig
+from resettle.kube.auth.access import Access
 from resettle.log import Log
 from resettle.runtime import ComponentRunner
-from resettle.testing import ApiServer, ManualClock, node, pod
+from resettle.testing import ApiServer, node, pod
+from tests.runtime.harness import PATIENCE_SECONDS, ComponentStage, run_component
 
 Object = dict[str, Any]
 INTERVAL = 20.0
-PATIENCE_SECONDS = 20
 KEY = "nodeutilization.descheduler.kubernetes.io/overutilized"
 MARK = f"{KEY}=level1:PreferNoSchedule"
 SOFT = {"key": KEY, "value": "level1", "effect": "PreferNoSchedule"}
@@ -58,18 +55,8 @@ def full(name: str, percent: int, *taints: Object, **more: Any) -> list[Object]:
     return [filled.node, *filled.pods]
 
 
-class Stage:
+class Stage(ComponentStage):
     """A tainter at work, and everything a test looks at."""
-
-    def __init__(self, server: ApiServer, clock: ManualClock, file: Path) -> None:
-        self.server, self.clock, self.file = server, clock, file
-        self.log: list[str] = []
-        self.tainter: ComponentRunner
-        self.working: asyncio.Task[int]
-
-    def write(self, document: Object | str) -> None:
-        """Puts a policy into the file that the tainter reads."""
-        self.file.write_text(document if isinstance(document, str) else json.dumps(document))
 
     def fill(self, name: str, percent: int) -> None:
         """Has the node's pod ask for another share of it."""
@@ -77,34 +64,31 @@ class Stage:
 
     def taints(self, name: str) -> list[str]:
         """The taints of a node, in its order, as kubectl writes them."""
-        found = self.server.store.get("Node", name)
-        assert found is not None
+        tainted = self.server.store.get("Node", name)
+        assert tainted is not None
         return [
-            f"{it['key']}={it['value']}:{it['effect']}"
-            if it.get("value")
-            else f"{it['key']}:{it['effect']}"
-            for it in found["spec"].get("taints") or ()
+            f"{taint['key']}={taint['value']}:{taint['effect']}"
+            if taint.get("value")
+            else f"{taint['key']}:{taint['effect']}"
+            for taint in tainted["spec"].get("taints") or ()
         ]
 
     @property
     def marked(self) -> list[str]:
         """The nodes with a taint of ours."""
-        names = [it["metadata"]["name"] for it in self.server.store.list("Node")]
+        names = [item["metadata"]["name"] for item in self.server.store.list("Node")]
         return [name for name in names if MARK in self.taints(name)]
 
     @property
     def patched(self) -> list[str]:
         """The nodes that were written, in order."""
-        return [it.path.rpartition("/")[2] for it in self.server.requests if it.verb == "patch"]
-
-    def told(self, event: str) -> list[str]:
-        """The lines of the log that speak of an event."""
-        return [line for line in self.log if line.partition(" ")[2].startswith(event)]
+        patches = [request for request in self.server.requests if request.verb == "patch"]
+        return [request.path.rpartition("/")[2] for request in patches]
 
     async def rounds(self, count: int) -> None:
         """Returns once so many rounds are over and the tainter rests."""
         await self.until(lambda: len(self.ends) >= count)
-        await self.until(lambda: self.working.done() or self.clock.sleepers > 0)
+        await self.resting()
 
     async def next_round(self, after: float = INTERVAL) -> None:
         """Winds the clock to the next round, and returns when that is over."""
@@ -112,17 +96,11 @@ class Stage:
         self.clock.advance(timedelta(seconds=after))
         await self.rounds(before + 1)
 
-    async def comes_to(self, so: Callable[[], bool]) -> None:
-        """Winds the clock round after round until it is so: what changed has to be heard first."""
+    async def comes_to(self, is_so: Callable[[], bool]) -> None:
+        """Winds the clock until the condition holds: a change takes time to reach the cache."""
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not so():
+            while not is_so():
                 await self.next_round()
-
-    async def until(self, so: Callable[[], bool]) -> None:
-        """Returns once it is so."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not so():
-                await asyncio.sleep(0.002)
 
     @property
     def ends(self) -> list[str]:
@@ -142,26 +120,18 @@ async def tainting(
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     """A tainter over a cluster of these objects, until the block ends."""
-    clock = ManualClock()
-    with (
-        server or ApiServer(objects, clock=clock) as pocket,
-        TemporaryDirectory() as name,
-    ):
-        folder = Path(name)
-        stage = Stage(pocket, clock, folder / "policy.json")
-        stage.write(document or policy())
-        access = read_kubeconfig(str(pocket.kubeconfig(folder / "kubeconfig")))
-        chosen = TaintSettings(
+
+    def build_runner(stage: Stage, access: Access) -> ComponentRunner:
+        taint_settings = TaintSettings(
             policy_file=str(stage.file) if with_policy else None,
             interval=interval,
             identity="me",
             **settings,
         )
         log = Log.to(stage.log)
-        stage.tainter = soft_taint_runner(chosen, access, default_registry(), clock, log, observer)
-        stage.working = asyncio.create_task(stage.tainter.run())
-        try:
-            yield stage
-        finally:
-            stage.tainter.stop()
-            await asyncio.gather(stage.working, return_exceptions=True)
+        return soft_taint_runner(
+            taint_settings, access, default_registry(), stage.clock, log, observer
+        )
+
+    async with run_component(Stage, build_runner, objects, document or policy(), server) as stage:
+        yield stage

@@ -34,7 +34,7 @@ def test_a_node_is_tainted_while_it_is_too_full_and_no_longer() -> None:
             stage.fill("hot", 30)
             await stage.comes_to(lambda: stage.taints("hot") == ["gpu:NoSchedule"])
 
-            told = [*stage.told("tainted"), *stage.told("untainted")]
+            told = [*stage.log_lines("tainted"), *stage.log_lines("untainted")]
             assert told == [
                 f'INFO tainted node=hot set="{MARK}" reason="hot is at 90% cpu (target 50%)"',
                 f'INFO untainted node=hot removed="{MARK}" reason="hot is at 30% cpu (target 50%)"',
@@ -176,7 +176,7 @@ def test_a_dry_run_sets_nothing_removes_what_is_there_and_says_what_it_would_set
             assert await stage.working == 0
             assert stage.marked == []
             assert stage.patched == ["hotter"]
-            assert [line.split()[3] for line in stage.told("would taint")] == [
+            assert [line.split()[3] for line in stage.log_lines("would taint")] == [
                 "node=hot",
                 "node=hotter",
             ]
@@ -195,11 +195,11 @@ def test_a_node_that_is_not_ready_keeps_its_taints_and_stops_no_other() -> None:
             await stage.rounds(1)
             assert stage.marked == ["hot", "lost"]
             assert stage.patched == ["hot"]
-            (said,) = stage.told("taints kept as they are")
+            (said,) = stage.log_lines("taints kept as they are")
             assert "nodes=lost reason=not-ready" in said
 
             await stage.next_round()
-            assert len(stage.told("taints kept as they are")) == 1, "told once"
+            assert len(stage.log_lines("taints kept as they are")) == 1, "told once"
             assert "in_doubt=1" in stage.ends[-1]
 
     play(story())
@@ -213,7 +213,7 @@ def test_one_node_that_is_refused_stops_no_other_and_is_tried_again_soon() -> No
         async with tainting([], server=server) as stage:
             await stage.rounds(1)
             assert stage.marked == ["a", "c"]
-            (said,) = stage.told("not tainted")
+            (said,) = stage.log_lines("not tainted")
             assert said.startswith("WARNING not tainted node=b reason=")
             assert "failed=1" in stage.ends[-1]
 
@@ -272,7 +272,7 @@ def test_a_policy_that_turns_bad_changes_nothing() -> None:
             await stage.rounds(1)
             stage.write("apiVersion: nonsense")
             await stage.next_round()
-            assert len(stage.told("policy not loaded")) == 1
+            assert len(stage.log_lines("policy not loaded")) == 1
             assert stage.marked == ["hot"]
 
     play(story())
@@ -320,16 +320,16 @@ def test_it_is_ready_once_it_knows_the_nodes_and_alive_all_along() -> None:
         slow = Fault(verbs=("list",), path="/api/v1/nodes", delay_seconds=9)
         server = ApiServer(full("hot", 90), faults=[slow])
         async with tainting([], server=server) as stage:
-            await stage.until(lambda: bool(stage.told("starting")))
-            assert run_checks("readyz", READY, stage.tainter.status())[0] is False
-            assert run_checks("livez", ALIVE, stage.tainter.status())[0] is True
+            await stage.until(lambda: bool(stage.log_lines("starting")))
+            assert run_checks("readyz", READY, stage.runner.status())[0] is False
+            assert run_checks("livez", ALIVE, stage.runner.status())[0] is True
 
         async with tainting(full("hot", 90)) as stage:
             await stage.rounds(1)
-            assert run_checks("readyz", READY, stage.tainter.status()) == (True, "ok")
+            assert run_checks("readyz", READY, stage.runner.status()) == (True, "ok")
 
-            stage.tainter.stop()
-            assert "shutdown" in run_checks("readyz", READY, stage.tainter.status())[1]
+            stage.runner.stop()
+            assert "shutdown" in run_checks("readyz", READY, stage.runner.status())[1]
 
     play(story())
 
@@ -353,7 +353,7 @@ def test_nothing_is_done_while_another_holds_the_lease() -> None:
 
     async def story() -> None:
         async with tainting([*full("hot", 90), held], lease=LEASE) as stage:
-            await stage.until(lambda: bool(stage.told("waiting for the lease")))
+            await stage.until(lambda: bool(stage.log_lines("waiting for the lease")))
             assert stage.patched == []
 
     play(story())
@@ -363,7 +363,7 @@ def test_the_lease_is_taken_even_for_a_dry_run_since_that_removes() -> None:
     async def story() -> None:
         async with tainting(full("hot", 90, SOFT), lease=LEASE, mode=Mode.DRY_RUN) as stage:
             await stage.rounds(1)
-            assert stage.told("lease acquired")
+            assert stage.log_lines("lease acquired")
             assert stage.marked == []
 
     play(story())

@@ -42,7 +42,7 @@ def after_one_round(
         worlds = WORLD if objects is None else objects
         async with tainting(worlds, *given, interval=0, observer=metrics, **more) as stage:
             await stage.working
-            metrics.update(stage.tainter.status())
+            metrics.update(stage.runner.status())
 
     play(story())
     return metrics
@@ -89,11 +89,11 @@ def test_a_mark_that_is_gone_reads_zero() -> None:
     async def story() -> None:
         async with tainting(WORLD, policy(softTaints={"levels": 2}), observer=metrics) as stage:
             await stage.rounds(1)
-            metrics.update(stage.tainter.status())
+            metrics.update(stage.runner.status())
             assert values(metrics, "marked_nodes")["overutilized-2"] == 1
             stage.fill("a", 60)
             await stage.comes_to(lambda: "overutilized-2" not in str(stage.taints("a")))
-            metrics.update(stage.tainter.status())
+            metrics.update(stage.runner.status())
             assert values(metrics, "marked_nodes") == {"overutilized": 2, "overutilized-2": 0}
 
     play(story())
@@ -158,10 +158,10 @@ def test_a_round_that_could_not_write_all_is_incomplete_until_one_can() -> None:
         server = ApiServer(full("hot", 90), faults=[once])
         async with tainting([], server=server, observer=metrics) as stage:
             await stage.rounds(1)
-            metrics.update(stage.tainter.status())
+            metrics.update(stage.runner.status())
             assert values(metrics, "last_round_result")["incomplete"] == 1
             await stage.next_round(after=1.0)
-            metrics.update(stage.tainter.status())
+            metrics.update(stage.runner.status())
             assert values(metrics, "last_round_result")["incomplete"] == 0
             assert values(metrics, "rounds_total")["done"] == 1
 
@@ -181,7 +181,7 @@ def test_a_round_without_a_figure_fails_and_what_was_known_of_nodes_stays() -> N
             await stage.rounds(1)
             stage.write(document)
             await stage.next_round()
-            metrics.update(stage.tainter.status())
+            metrics.update(stage.runner.status())
         assert values(metrics, "rounds_total")["failed"] == 1
         assert values(metrics, "nodes")["over"] == 2
 
@@ -195,7 +195,7 @@ def test_beginning_at_zero_again_forgets_counts_and_not_how_it_stands() -> None:
         async with tainting(WORLD, observer=metrics) as stage:
             await stage.rounds(1)
             metrics.reset()
-            metrics.update(stage.tainter.status())
+            metrics.update(stage.runner.status())
         assert sum(values(metrics, "rounds_total").values()) == 0
         assert sum(values(metrics, "writes_total").values()) == 0
         assert values(metrics, "nodes")["over"] == 2
@@ -216,7 +216,7 @@ def test_role_policy_and_cache_have_the_names_that_a_run_has() -> None:
             await stage.rounds(1)
             stage.write("apiVersion: nonsense")
             await stage.next_round()
-            metrics.update(stage.tainter.status())
+            metrics.update(stage.runner.status())
         assert read(metrics, "resettle_role", role="leading") == 1
         assert read(metrics, "resettle_policy_last_reload_successful") == 0
         assert read(metrics, "resettle_cache_synced") == 1
@@ -239,7 +239,7 @@ def test_every_metric_of_the_catalogue_is_told_with_its_kind_and_its_labels() ->
         world = [*full("lost", 90, ready=False), *full("b", 90)]
         async with tainting(world, observer=metrics) as stage:
             await stage.rounds(1)
-            metrics.update(stage.tainter.status())
+            metrics.update(stage.runner.status())
 
     play(story())
     text = metrics.text()
@@ -270,7 +270,7 @@ def test_both_are_served_on_one_port(shown: bool) -> None:
         settings = EndpointSettings(port=0, address="127.0.0.1", metrics=shown)
         endpoint = Endpoint(settings, nobody, SYSTEM, Log.to([]), build_soft_tainter_metrics)
         more: dict[str, Any] = {"observer": endpoint.metrics} if endpoint.metrics else {}
-        async with tainting(WORLD, **more) as stage, endpoint.open(stage.tainter.status) as port:
+        async with tainting(WORLD, **more) as stage, endpoint.open(stage.runner.status) as port:
             await stage.rounds(1)
             assert (await get(port, "/readyz")).status == 200
             told = await get(port, "/metrics")

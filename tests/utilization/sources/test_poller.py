@@ -15,8 +15,8 @@ NODES = "/apis/metrics.k8s.io/v1beta1/nodes"
 PODS = "/apis/metrics.k8s.io/v1beta1/pods"
 
 
-def play(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
 
 
 def balancing(source: dict[str, Any], provider: dict[str, Any], **thresholds: Any) -> Any:
@@ -60,7 +60,7 @@ def objects(hot: str = "3600m") -> list[dict[str, Any]]:
 
 
 def looks(stage: Stage, path: str) -> int:
-    return sum(it.path == path for it in stage.server.requests)
+    return sum(request.path == path for request in stage.server.requests)
 
 
 async def both_asleep(stage: Stage) -> None:
@@ -69,17 +69,17 @@ async def both_asleep(stage: Stage) -> None:
 
 
 def test_a_run_uses_what_is_measured() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(objects(), BY_API, interval=0.0) as stage:
             assert await stage.working == 0
             assert len(stage.evictions) == 2
             assert looks(stage, NODES) == looks(stage, PODS) == 1
 
-    play(story())
+    run(scenario())
 
 
 def test_between_cycles_nodes_are_looked_at_every_few_seconds() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(objects(hot="100m"), BY_API) as stage:
             await stage.cycles(1)
             await both_asleep(stage)
@@ -88,21 +88,21 @@ def test_between_cycles_nodes_are_looked_at_every_few_seconds() -> None:
             await stage.until(lambda: looks(stage, NODES) > before)
             assert looks(stage, PODS) == 1, "pods are asked about once a cycle"
 
-    play(story())
+    run(scenario())
 
 
 def test_a_policy_that_measures_nothing_asks_no_source() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(objects()) as stage:
             await stage.cycles(1)
             await stage.next_cycle()
             assert looks(stage, NODES) == 0
 
-    play(story())
+    run(scenario())
 
 
 def test_the_server_is_exchanged_with_the_policy() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         with seeing(truth({"hot": 0.9, "cold": 0.1})) as first, seeing(truth({})) as second:
             async with running(objects(), by_query(first.url)) as stage:
                 await stage.cycles(1)
@@ -110,14 +110,14 @@ def test_the_server_is_exchanged_with_the_policy() -> None:
                 stage.write(by_query(second.url))
                 await stage.next_cycle()
                 assert (len(first.asked), len(second.asked)) == (2, 2)
-                (failed,) = stage.told("plugin failed")
+                (failed,) = stage.log_lines("plugin failed")
                 assert "has no sample in the answer, which is empty" in failed
 
-    play(story())
+    run(scenario())
 
 
 def test_a_policy_that_asks_another_source_leaves_the_metrics_api_alone() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         with seeing(truth({"hot": 0.9, "cold": 0.1})) as seer:
             async with running(objects(hot="100m"), BY_API) as stage:
                 await stage.cycles(1)
@@ -127,29 +127,29 @@ def test_a_policy_that_asks_another_source_leaves_the_metrics_api_alone() -> Non
                 assert len(stage.evictions) == 1
                 assert looks(stage, PODS) == 1
 
-    play(story())
+    run(scenario())
 
 
 def test_a_source_that_fails_costs_a_cycle_and_not_the_run() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(objects(), BY_API) as stage:
             stage.server.faults.add(Fault(status=503, path=PODS))
             await stage.cycles(1)
             assert stage.evictions == []
-            assert "answered 503 to a list of pods" in stage.told("plugin failed")[0]
+            assert "answered 503 to a list of pods" in stage.log_lines("plugin failed")[0]
             await both_asleep(stage)
             await stage.next_cycle()
             assert len(stage.evictions) == 2
 
-    play(story())
+    run(scenario())
 
 
 def test_a_run_that_may_not_measure_does_not_start() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(objects(), BY_API) as stage:
             stage.server.denied.append(DeniedPermission(verb="list", group="metrics.k8s.io"))
             await asyncio.gather(stage.working, return_exceptions=True)
             error = stage.working.exception()
             assert "may not list nodes of metrics.k8s.io" in str(error)
 
-    play(story())
+    run(scenario())
