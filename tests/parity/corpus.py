@@ -21,7 +21,7 @@ FILES = sorted(path.name.removesuffix(".jsonl.gz") for path in HERE.glob("*.json
 
 
 class Case(Struct, frozen=True):
-    """One recorded cluster, its policy, and what the peer did."""
+    """One recorded cluster, its policy, and what upstream did."""
 
     id: str
     at: str
@@ -31,7 +31,7 @@ class Case(Struct, frozen=True):
 
     @property
     def choices(self) -> list[frozenset[str]]:
-        """The distinct sets of pods that the peer evicted."""
+        """The distinct sets of pods that upstream evicted."""
         return [frozenset(run) for run in self.runs]
 
     @property
