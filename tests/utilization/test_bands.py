@@ -1,4 +1,4 @@
-"""Bands: which nodes are under, within and over, and when nobody can tell."""
+"""Bands: which nodes are under, within and over, and when that is unknown."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ MEDIUM = named_limits("Medium", [METRIC])
 
 
 def nodes(*usage: float | None, cordoned: tuple[int, ...] = ()) -> dict[Node, float | None]:
-    """Nodes n0, n1, … with these shares; None for one that nobody has measured."""
+    """Nodes n0, n1, … with these shares; None for a node without a measurement."""
     return {Node(f"n{i}", {}, unschedulable=i in cordoned): share for i, share in enumerate(usage)}
 
 
-def sorted_into(found: dict[Node, float | None], scale: BandLimits, **more: list[str]) -> Bands:
-    measured = {node: {METRIC: share} for node, share in found.items() if share is not None}
-    return sort_into_bands(found, measured, scale, **more)
+def sorted_into(shares: dict[Node, float | None], scale: BandLimits, **more: list[str]) -> Bands:
+    measured = {node: {METRIC: share} for node, share in shares.items() if share is not None}
+    return sort_into_bands(shares, measured, scale, **more)
 
 
 def words(
-    found: dict[Node, float | None], scale: BandLimits, **more: list[str]
+    shares: dict[Node, float | None], scale: BandLimits, **more: list[str]
 ) -> list[str | None]:
-    bands = sorted_into(found, scale, **more)
-    return [bands.of(node) for node in found]
+    bands = sorted_into(shares, scale, **more)
+    return [bands.of(node) for node in shares]
 
 
 @pytest.mark.parametrize(
-    ("found", "scale", "bands"),
+    ("shares", "scale", "bands"),
     [
         pytest.param(nodes(10, 50, 90), TEN_OFF, ["under", "within", "over"], id="ten off"),
         pytest.param(nodes(10, 50, 90), UP_ONLY, ["under", "under", "over"], id="up only"),
@@ -72,13 +72,13 @@ def words(
             ["under", "unknown", "under", "over"],
             id="the mean is over the others",
         ),
-        pytest.param(nodes(None, None), TEN_OFF, ["unknown"] * 2, id="nobody is measured"),
+        pytest.param(nodes(None, None), TEN_OFF, ["unknown"] * 2, id="no node is measured"),
     ],
 )
 def test_nodes_are_sorted_by_the_lines(
-    found: dict[Node, float | None], scale: BandLimits, bands: list[str]
+    shares: dict[Node, float | None], scale: BandLimits, bands: list[str]
 ) -> None:
-    assert words(found, scale) == bands
+    assert words(shares, scale) == bands
 
 
 def test_every_resource_must_be_low_for_under_and_one_is_enough_for_over() -> None:
@@ -96,9 +96,9 @@ def test_every_resource_must_be_low_for_under_and_one_is_enough_for_over() -> No
 
 
 def test_nodes_that_may_take_pods_are_open_and_in_order() -> None:
-    found = nodes(30, 90, 10, 40, None, cordoned=(3,))
+    shares = nodes(30, 90, 10, 40, None, cordoned=(3,))
 
-    assert [node.name for node in sorted_into(found, MEDIUM).possible_targets] == ["n0", "n2"]
+    assert [node.name for node in sorted_into(shares, MEDIUM).possible_targets] == ["n0", "n2"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_node_that_was_over_stays_so_until_it_falls_by_the_margin(
     assert words(nodes(share), scale, over_before=before) == [band]
 
 
-def test_a_node_nobody_asked_about_is_in_no_band() -> None:
+def test_a_node_that_was_not_sorted_is_in_no_band() -> None:
     assert sorted_into(nodes(10, 90), MEDIUM).of(Node("stranger", {})) is None
 
 

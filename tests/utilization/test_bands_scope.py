@@ -41,4 +41,4 @@ def test_the_control_plane_is_balanced_only_where_it_is_named(
     )
     view = View(world.snapshot(), semantics, parse_selector(selector))
 
-    assert [it.name for it in nodes_to_balance(view)] == names
+    assert [each.name for each in nodes_to_balance(view)] == names

@@ -129,7 +129,7 @@ def test_where_no_limit_applies(name: str, allowed: str) -> None:
             {"cpu": 15.0, "gpu": 50.0},
             id="over those that report it",
         ),
-        pytest.param([{"cpu": 10.0}], {"cpu": 10.0}, id="what nobody reports drops out"),
+        pytest.param([{"cpu": 10.0}], {"cpu": 10.0}, id="what no node reports drops out"),
         pytest.param([{}, {}], {}, id="nothing is reported"),
         pytest.param([], {}, id="no nodes"),
         pytest.param([{"cpu": 1.0, "memory": 7.0}], {"cpu": 1.0}, id="only what is asked for"),

@@ -16,7 +16,7 @@ def at(minute: float) -> BandSample:
     return BandSample(True, NOW + timedelta(minutes=minute))
 
 
-def told(series: str, patience: HotNodeCondition = PATIENCE) -> str:
+def states_after(series: str, patience: HotNodeCondition = PATIENCE) -> str:
     """Hot (`H`) or calm (`.`) after each sample: `o` over, `-` not, `=` the same one, ` ` none."""
     streaks: dict[str, Streak] = {}
     last = BandSample(False, NOW)
@@ -45,11 +45,11 @@ def told(series: str, patience: HotNodeCondition = PATIENCE) -> str:
     ],
 )
 def test_a_node_is_hot_after_enough_samples_in_a_row(series: str, states: str) -> None:
-    assert told(series) == states
+    assert states_after(series) == states
 
 
 def test_one_sample_is_enough_where_one_is_asked_for() -> None:
-    assert told("-o-", HotNodeCondition(over=1, calm=1)) == ".H."
+    assert states_after("-o-", HotNodeCondition(over=1, calm=1)) == ".H."
 
 
 def test_cycles_that_are_far_apart_count_as_well() -> None:

@@ -1,4 +1,4 @@
-"""A server that answers instant queries as it is told to, truthfully or not."""
+"""A fake Prometheus whose answers to instant queries the test chooses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def vector(series: list[tuple[Mapping[str, str], Any]], at: float = ASKED_AT) ->
 
 
 def truth(numbers: Mapping[str, Any], *, at: float = ASKED_AT, label: str = "instance") -> Tell:
-    """Tells a number for each node, and when it was measured if somebody asks for that."""
+    """Answers with a number for each node, and with its time if the query asks for that."""
 
     def tell(query: str) -> Reply:
         if query.startswith("timestamp("):
@@ -59,7 +59,7 @@ class Seer(ThreadingHTTPServer):
         return f"{self._scheme}://localhost:{self.server_port}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who does not trust us hangs up, and that is all there is to it."""
+        """Ignores clients that do not trust the certificate and close the connection."""
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def looked(
 ) -> Measured:
     """What is known after a look, and one more after each thing that happens."""
 
-    async def story() -> Measured:
+    async def run_scenario() -> Measured:
         async with Client(Access(server=server.url)) as client:
             api = MetricsApi(client, clock or ManualClock())
             await api.poll()
@@ -39,7 +39,7 @@ def looked(
                 await api.poll()
             return await api.readings()
 
-    return asyncio.run(story())
+    return asyncio.run(run_scenario())
 
 
 def cpu(readings: Readings) -> dict[str, int]:
@@ -54,12 +54,12 @@ def test_all_nodes_come_with_one_list_and_all_pods_with_another() -> None:
         pod_metrics("a", cpu="100m", memory="10Mi"),
     ]
     with ApiServer(world) as server:
-        found = looked(server)
-        paths = [it.path for it in server.requests]
+        measured = looked(server)
+        paths = [request.path for request in server.requests]
 
-    assert cpu(found[METRICS_API]) == {"n1": 1500, "n2": 123}
-    assert found[METRICS_API].nodes["n1"].at == NOW - timedelta(seconds=10)
-    assert found[METRICS_API].pods["default/a"].amounts == {
+    assert cpu(measured[METRICS_API]) == {"n1": 1500, "n2": 123}
+    assert measured[METRICS_API].nodes["n1"].at == NOW - timedelta(seconds=10)
+    assert measured[METRICS_API].pods["default/a"].amounts == {
         "cpu": parse_quantity("100m"),
         "memory": parse_quantity("10Mi"),
     }
@@ -68,15 +68,15 @@ def test_all_nodes_come_with_one_list_and_all_pods_with_another() -> None:
 
 def test_of_each_further_look_a_tenth_counts() -> None:
     with ApiServer([node_metrics("n1", cpu="1")]) as server:
-        found = looked(
+        measured = looked(
             server,
             lambda: server.store.put(node_metrics("n1", cpu="2", age="5s")),
             lambda: server.store.put(node_metrics("n1", cpu="2", age="0s")),
         )
 
-    assert cpu(found[METRICS_API]) == {"n1": 2000}
-    assert cpu(found[SMOOTHED]) == {"n1": 1190}
-    assert found[SMOOTHED].nodes["n1"].at == NOW
+    assert cpu(measured[METRICS_API]) == {"n1": 2000}
+    assert cpu(measured[SMOOTHED]) == {"n1": 1190}
+    assert measured[SMOOTHED].nodes["n1"].at == NOW
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_figures_are_evened_out_as_upstream_does(name: str, old: str, new: str, 
 def test_a_look_that_fails_leaves_what_is_known_to_grow_old() -> None:
     broken = Fault(status=500, path="/apis/metrics.k8s.io/v1beta1/nodes")
     with ApiServer([node_metrics("n1", cpu="1")]) as server:
-        found = looked(server, lambda: server.faults.add(broken))
+        measured = looked(server, lambda: server.faults.add(broken))
 
-    assert cpu(found[METRICS_API]) == {"n1": 1000}
-    assert found[METRICS_API].failure == ""
+    assert cpu(measured[METRICS_API]) == {"n1": 1000}
+    assert measured[METRICS_API].failure == ""
 
 
 def test_a_node_that_is_no_longer_listed_is_forgotten_in_the_end() -> None:
@@ -144,10 +144,10 @@ def test_what_cannot_be_read_is_left_out_alone() -> None:
         pod_metrics("whole", cpu="1"),
     ]
     with ApiServer(world) as server:
-        found = looked(server)[METRICS_API]
+        measured = looked(server)[METRICS_API]
 
-    assert set(found.nodes) == {"n1"}
-    assert set(found.pods) == {"default/whole"}
+    assert set(measured.nodes) == {"n1"}
+    assert set(measured.pods) == {"default/whole"}
 
 
 @pytest.mark.parametrize(
@@ -173,15 +173,15 @@ def test_what_cannot_be_read_is_left_out_alone() -> None:
 )
 def test_what_cannot_be_had_is_reported(more: dict[str, Any], says: str) -> None:
     with ApiServer(**more) as server:
-        found = looked(server)
+        measured = looked(server)
 
-    assert says in found[METRICS_API].failure
-    assert found[SMOOTHED] == found[METRICS_API]
+    assert says in measured[METRICS_API].failure
+    assert measured[SMOOTHED] == measured[METRICS_API]
 
 
 def test_without_pods_nothing_is_known_of_nodes_either() -> None:
     broken = Fault(status=500, path="/apis/metrics.k8s.io/v1beta1/pods")
     with ApiServer([node_metrics("n1", cpu="1")], faults=[broken]) as server:
-        found = looked(server)
+        measured = looked(server)
 
-    assert "answered 500 to a list of pods" in found[METRICS_API].failure
+    assert "answered 500 to a list of pods" in measured[METRICS_API].failure

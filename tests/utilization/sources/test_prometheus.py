@@ -30,7 +30,7 @@ TWO = {"n1": 0.9, "n2": 0.1}
 
 
 @pytest.fixture
-def pocket() -> Iterator[ApiServer]:
+def api_server() -> Iterator[ApiServer]:
     with ApiServer() as server:
         yield server
 
@@ -42,26 +42,26 @@ def asked(
     cluster: str = "http://127.0.0.1:1",
     **more: Any,
 ) -> list[Readings]:
-    """What one and the same asker hears, at first and after each thing that happens."""
+    """The readings of one client, at first and after each change."""
 
-    async def story() -> list[Readings]:
+    async def run_scenario() -> list[Readings]:
         async with Client(Access(server=cluster)) as client:
             options = {"environment": {}, "account": Path("/nowhere"), **more}
             server = PrometheusServer(provider, client, **options)
-            found = [(await server.answers(frozenset({question})))[question]]
+            readings = [(await server.answers(frozenset({question})))[question]]
             for happens in between:
                 await asyncio.to_thread(happens)
-                found.append((await server.answers(frozenset({question})))[question])
+                readings.append((await server.answers(frozenset({question})))[question])
             await server.close()
-            return found
+            return readings
 
-    return asyncio.run(story())
+    return asyncio.run(run_scenario())
 
 
-def token_in(pocket: ApiServer, token: str, key: str = "prometheusAuthToken") -> None:
+def token_in(api_server: ApiServer, token: str, key: str = "prometheusAuthToken") -> None:
     """Puts the token into the Secret that the policy names."""
     encoded = base64.b64encode(token.encode()).decode()
-    pocket.store.put(
+    api_server.store.put(
         {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -76,10 +76,10 @@ def token_in(pocket: ApiServer, token: str, key: str = "prometheusAuthToken") ->
 
 def test_a_number_for_each_node_and_when_it_was_measured() -> None:
     with seeing(truth(TWO, at=ASKED_AT - 40)) as seer:
-        (heard,) = asked(Prometheus(url=seer.url))
+        (readings,) = asked(Prometheus(url=seer.url))
 
     measured = datetime.fromtimestamp(ASKED_AT - 40, UTC)
-    assert heard == Readings(figures=(Figure("n1", 0.9, measured), Figure("n2", 0.1, measured)))
+    assert readings == Readings(figures=(Figure("n1", 0.9, measured), Figure("n2", 0.1, measured)))
     assert sorted(seer.asked) == ["busy", "timestamp(busy)"]
     assert seer.verbs == ["GET", "GET"]
 
@@ -95,40 +95,40 @@ def test_whatever_it_says_of_a_node_is_kept_for_others_to_judge() -> None:
 
     def tell(query: str) -> Reply:
         times = query.startswith("timestamp(")
-        return vector([(labels, ASKED_AT if times else said) for labels, said in series])
+        return vector([(labels, ASKED_AT if times else number) for labels, number in series])
 
     with seeing(tell) as seer:
-        (heard,) = asked(Prometheus(url=seer.url))
+        (readings,) = asked(Prometheus(url=seer.url))
 
-    assert [it.node for it in heard.figures] == ["a", "b", "c", "c", ""]
-    assert math.isnan(heard.figures[0].number)
-    assert [it.number for it in heard.figures[1:]] == [math.inf, -0.1, 0.2, 0.3]
+    assert [figure.node for figure in readings.figures] == ["a", "b", "c", "c", ""]
+    assert math.isnan(readings.figures[0].number)
+    assert [figure.number for figure in readings.figures[1:]] == [math.inf, -0.1, 0.2, 0.3]
 
 
 def test_another_label_may_hold_the_name() -> None:
     with seeing(truth(TWO, label="node")) as seer:
-        (heard,) = asked(
+        (readings,) = asked(
             Prometheus(url=seer.url), question=MetricsQuery(PROMETHEUS, "busy", "node")
         )
 
-    assert [it.node for it in heard.figures] == ["n1", "n2"]
+    assert [figure.node for figure in readings.figures] == ["n1", "n2"]
 
 
 def test_a_long_query_does_not_go_into_the_address() -> None:
     query = " + ".join(["busy"] * 600)
     with seeing(truth(TWO)) as seer:
-        (heard,) = asked(Prometheus(url=seer.url), question=MetricsQuery(PROMETHEUS, query))
+        (readings,) = asked(Prometheus(url=seer.url), question=MetricsQuery(PROMETHEUS, query))
 
-    assert len(heard.figures) == 2
+    assert len(readings.figures) == 2
     assert seer.verbs == ["POST", "POST"]
     assert query in seer.asked
 
 
 def test_an_address_may_go_on_behind_the_host() -> None:
     with seeing(truth(TWO)) as seer:
-        (heard,) = asked(Prometheus(url=f"{seer.url}/tenant/a/"))
+        (readings,) = asked(Prometheus(url=f"{seer.url}/tenant/a/"))
 
-    assert len(heard.figures) == 2
+    assert len(readings.figures) == 2
 
 
 # -- what it says instead -------------------------------------------------------------------------
@@ -139,8 +139,8 @@ def reply(status: int, document: object) -> Tell:
     return lambda query: (status, body)
 
 
-def result(kind: str, found: object) -> dict[str, Any]:
-    return {"status": "success", "data": {"resultType": kind, "result": found}}
+def result(kind: str, rows: object) -> dict[str, Any]:
+    return {"status": "success", "data": {"resultType": kind, "result": rows}}
 
 
 @pytest.mark.parametrize(
@@ -189,26 +189,26 @@ def result(kind: str, found: object) -> dict[str, Any]:
 )
 def test_anything_else_is_a_failure_that_says_what_it_is(tell: Tell, says: str) -> None:
     with seeing(tell) as seer:
-        (heard,) = asked(Prometheus(url=seer.url))
+        (readings,) = asked(Prometheus(url=seer.url))
 
-    assert heard.figures == ()
-    assert heard.failure.startswith(f"Prometheus at {seer.url}, asked for `busy`: ")
-    assert says in heard.failure
+    assert readings.figures == ()
+    assert readings.failure.startswith(f"Prometheus at {seer.url}, asked for `busy`: ")
+    assert says in readings.failure
 
 
 def test_an_empty_answer_is_an_answer() -> None:
     with seeing(lambda query: vector([])) as seer:
-        (heard,) = asked(Prometheus(url=seer.url))
+        (readings,) = asked(Prometheus(url=seer.url))
 
-    assert heard == Readings()
+    assert readings == Readings()
 
 
 def test_one_that_is_down_is_reported_and_found_again_once_it_is_back() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://localhost:{taken.getsockname()[1]}"
-    (heard,) = asked(Prometheus(url=url))
+    (readings,) = asked(Prometheus(url=url))
 
-    assert heard.failure == (
+    assert readings.failure == (
         f"Prometheus at {url}, asked for `busy`: cannot be reached: Connection refused"
     )
 
@@ -230,7 +230,7 @@ def test_a_failing_question_leaves_the_others_alone() -> None:
     def tell(query: str) -> Reply:
         return (503, b"no") if "bad" in query else truth(TWO)(query)
 
-    async def story(url: str) -> dict[MetricsQuery, Readings]:
+    async def run_scenario(url: str) -> dict[MetricsQuery, Readings]:
         async with Client(Access(server="http://127.0.0.1:1")) as client:
             server = PrometheusServer(Prometheus(url=url), client, environment={})
             both = frozenset({BUSY, MetricsQuery(PROMETHEUS, "bad")})
@@ -240,27 +240,27 @@ def test_a_failing_question_leaves_the_others_alone() -> None:
                 await server.close()
 
     with seeing(tell) as seer:
-        heard = asyncio.run(story(seer.url))
+        readings = asyncio.run(run_scenario(seer.url))
 
-    assert [bool(it.failure) for it in heard.values()] == [True, False]
+    assert [bool(answer.failure) for answer in readings.values()] == [True, False]
 
 
 # -- what it is shown -----------------------------------------------------------------------------
 
 
-def test_the_token_of_a_secret_is_read_again_each_time(pocket: ApiServer) -> None:
-    token_in(pocket, "first\n")
+def test_the_token_of_a_secret_is_read_again_each_time(api_server: ApiServer) -> None:
+    token_in(api_server, "first\n")
     with seeing(truth(TWO)) as seer:
-        heard = asked(
+        readings = asked(
             Prometheus(url=seer.url, auth_token=SECRET),
-            lambda: token_in(pocket, "second"),
-            lambda: pocket.store.delete("Secret", "token", "monitoring"),
-            lambda: token_in(pocket, "third", key="misspelt"),
-            lambda: token_in(pocket, "fourth"),
-            cluster=pocket.url,
+            lambda: token_in(api_server, "second"),
+            lambda: api_server.store.delete("Secret", "token", "monitoring"),
+            lambda: token_in(api_server, "third", key="misspelt"),
+            lambda: token_in(api_server, "fourth"),
+            cluster=api_server.url,
         )
 
-    assert [it.failure for it in heard] == [
+    assert [answer.failure for answer in readings] == [
         "",
         "",
         f"no token for Prometheus at {seer.url}: the Secret monitoring/token, which should hold "
@@ -273,12 +273,16 @@ def test_the_token_of_a_secret_is_read_again_each_time(pocket: ApiServer) -> Non
     assert seer.shown == [token for token in tokens for _ in range(2)]
 
 
-def test_a_secret_that_may_not_be_read_is_reported_with_the_rule_to_add(pocket: ApiServer) -> None:
-    token_in(pocket, "secret")
-    pocket.denied.append(DeniedPermission(verb="get", resource="secrets"))
-    (heard,) = asked(Prometheus(url="http://localhost:1", auth_token=SECRET), cluster=pocket.url)
+def test_a_secret_that_may_not_be_read_is_reported_with_the_rule_to_add(
+    api_server: ApiServer,
+) -> None:
+    token_in(api_server, "secret")
+    api_server.denied.append(DeniedPermission(verb="get", resource="secrets"))
+    (readings,) = asked(
+        Prometheus(url="http://localhost:1", auth_token=SECRET), cluster=api_server.url
+    )
 
-    assert "may not get secrets in namespace monitoring" in heard.failure
+    assert "may not get secrets in namespace monitoring" in readings.failure
 
 
 def test_a_server_behind_its_own_authority_is_found_at_any_port(tmp_path: Path) -> None:
@@ -300,9 +304,9 @@ def test_in_a_pod_the_token_and_authority_of_its_account_are_used(tmp_path: Path
     (account / "token").write_text("of-the-account")
     (account / "ca.crt").write_bytes(authority.certificate.read_bytes())
     with seeing(truth(TWO), tls) as seer:
-        (heard,) = asked(Prometheus(url=seer.url), account=account)
+        (readings,) = asked(Prometheus(url=seer.url), account=account)
 
-    assert len(heard.figures) == 2
+    assert len(readings.figures) == 2
     assert seer.shown == ["Bearer of-the-account"] * 2
 
 
@@ -319,29 +323,29 @@ def test_a_token_that_is_turned_down_is_read_again_from_its_file(tmp_path: Path)
         return 401, b""
 
     with seeing(tell, tls) as seer:
-        (heard,) = asked(
+        (readings,) = asked(
             Prometheus(url=seer.url, ca_file=str(authority.certificate), token_file=str(file))
         )
 
-    assert len(heard.figures) == 2
+    assert len(readings.figures) == 2
 
 
 def test_the_token_of_the_account_never_goes_over_plain_http(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("of-the-account")
     with seeing(truth(TWO)) as seer:
-        (heard,) = asked(Prometheus(url=seer.url), account=tmp_path)
+        (readings,) = asked(Prometheus(url=seer.url), account=tmp_path)
 
-    assert len(heard.figures) == 2
+    assert len(readings.figures) == 2
     assert seer.shown == [None, None]
 
 
 def test_a_name_and_a_password_in_the_address_are_shown_and_never_reported() -> None:
     with seeing(reply(503, b"no")) as seer:
         url = seer.url.replace("http://", "http://me:s%40fe@")
-        (heard,) = asked(Prometheus(url=url))
+        (readings,) = asked(Prometheus(url=url))
 
     assert seer.shown == [f"Basic {base64.b64encode(b'me:s@fe').decode()}"] * 2
-    assert "s%40fe" not in heard.failure
+    assert "s%40fe" not in readings.failure
 
 
 @pytest.mark.parametrize(
@@ -358,10 +362,10 @@ def test_a_name_and_a_password_in_the_address_are_shown_and_never_reported() -> 
     ],
 )
 def test_files_that_are_not_there_are_reported(provider: Prometheus, says: str) -> None:
-    async def story() -> Measured:
+    async def run_scenario() -> Measured:
         async with Client(Access(server="http://127.0.0.1:1")) as client:
             meters = UsagePoller(client)
             meters.set_questions([BUSY], [MetricsProvider(source=PROMETHEUS, prometheus=provider)])
             return await meters.measure()
 
-    assert asyncio.run(story()) == {BUSY: Readings(failure=says)}
+    assert asyncio.run(run_scenario()) == {BUSY: Readings(failure=says)}
