@@ -14,7 +14,7 @@ from resettle.model.constraints import PREFER_NO_SCHEDULE, Taint
 from resettle.model.objects import Node
 from resettle.model.snapshot import Snapshot
 from resettle.testing import cluster, node, pod
-from tests.simulate.harness import scripted, story
+from tests.simulate.harness import scripted, simulate
 
 from .page import doc
 from .reference import ROOT
@@ -29,7 +29,7 @@ def document() -> Any:
         pod("comes", cpu="1", phase="Pending"),
     )
     script = scripted({1: ["waits"]}, always=["again"])
-    told = story(world, script, cycles=3, tainter=Marker())
+    told = simulate(world, script, cycles=3, tainter=Marker())
     return json.loads(json.dumps(simulation_document([told])))
 
 

@@ -1,4 +1,4 @@
-"""A stage for simulations: a plugin that moves whom the test names, when the test says so."""
+"""Simulations with a scripted plugin, which moves the pods that the test names for each cycle."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def planner(document: Mapping[str, Any]) -> Descheduler:
 def scripted(
     cycles: Mapping[int, Sequence[str]] | None = None, always: Sequence[str] = ()
 ) -> Descheduler:
-    """A descheduler that does as it is told."""
+    """A descheduler that proposes these pods by cycle."""
     args = {
         "cycles": {str(number): list(names) for number, names in (cycles or {}).items()},
         "always": list(always),
@@ -70,7 +70,7 @@ def on_stage(world: World, script: Descheduler, interval: timedelta = FIVE_MINUT
     return Simulation(script, world.snapshot(), interval)
 
 
-def story(
+def simulate(
     world: World,
     script: Descheduler,
     *,

@@ -11,7 +11,7 @@ from resettle.model.snapshot import Snapshot
 from resettle.simulate.events import Event, changes_from
 from resettle.testing import NOW, World, budget, cluster, node, pod
 from resettle.testing.builders import Object
-from tests.simulate.harness import EVICT, homes, objects, scripted, story
+from tests.simulate.harness import EVICT, homes, objects, scripted, simulate
 
 AGENT = "DaemonSet/agent"
 POOL = {"pool": "blue"}
@@ -50,14 +50,16 @@ ALL = {"web-1": "n1", "web-2": "n1", "web-3": "n2", "agent-n1": "n1", "bare": "n
         pytest.param(
             event(delete_nodes=("n1",)),
             {"web-1": "", "web-2": "", "agent-n1": None},
-            id="pods of a node that goes are made anew, those of DaemonSets are not",
+            id="pods of a node that goes are created again, those of DaemonSets are not",
         ),
         pytest.param(
             event(delete_nodes=("n2",)), {"web-3": "", "bare": None}, id="bare pods go with it"
         ),
         pytest.param(event(delete_nodes=("n3",)), {"done": None}, id="finished ones too"),
         pytest.param(
-            event(delete_pods=("default/web-1",)), {"web-1": ""}, id="a deleted pod is made anew"
+            event(delete_pods=("default/web-1",)),
+            {"web-1": ""},
+            id="a deleted pod is created again",
         ),
         pytest.param(
             event(delete_pods=("default/bare",)), {"bare": None}, id="a deleted bare pod is gone"
@@ -123,9 +125,9 @@ def test_scaling_down_takes_pods_that_wait_first() -> None:
 def test_a_cordoned_node_takes_no_pods() -> None:
     world = cluster(node("n1").holding(pod("a", cpu="1")), node("n2"))
 
-    told = story(world, scripted({1: ["a"]}), cycles=1, events=[event(cordon=frozenset({"n2"}))])
+    result = simulate(world, scripted({1: ["a"]}), cycles=1, events=[event(cordon=frozenset({"n2"}))])
 
-    assert [it.node for it in told.all_moves] == ["n1"]
+    assert [move.node for move in result.all_moves] == ["n1"]
 
 
 def test_events_of_one_cycle_happen_in_order() -> None:
@@ -136,23 +138,23 @@ def test_events_of_one_cycle_happen_in_order() -> None:
         event(delete_pods=("default/b",), scale={"ReplicaSet/default/web": 1}, says="b goes"),
     ]
 
-    told = story(world, scripted(), cycles=1, events=events)
+    result = simulate(world, scripted(), cycles=1, events=events)
 
-    (chapter,) = told.cycles_with_events
+    (chapter,) = result.cycles_with_events
     assert chapter.events == ("n3 and b come", "n3 goes", "b goes")
     assert set(chapter.cycle.after) == {"n1", "n2"}
     assert sum(load.pods for load in chapter.cycle.after.values()) == 1
 
 
-def test_pods_made_anew_find_their_node_before_the_plan_is_drawn() -> None:
+def test_pods_created_again_find_their_node_before_the_plan_is_drawn() -> None:
     world = cluster(node("n1").holding(pod("a", cpu="1")), node("n2"), node("n3", cpu="1"))
     gone = event(delete_nodes=("n1",))
 
-    told = story(world, scripted({1: ["a"]}), cycles=1, events=[gone])
+    result = simulate(world, scripted({1: ["a"]}), cycles=1, events=[gone])
 
-    (cycle,) = told.cycles
-    assert [it.node for it in cycle.newly_scheduled] == ["n2"]
-    assert [(it.pod.node, it.node) for it in cycle.moves] == [("n2", "n2")]
+    (cycle,) = result.cycles
+    assert [landing.node for landing in cycle.newly_scheduled] == ["n2"]
+    assert [(landing.pod.node, landing.node) for landing in cycle.moves] == [("n2", "n2")]
 
 
 def test_other_things_come_and_go_as_well() -> None:
@@ -167,6 +169,6 @@ def test_other_things_come_and_go_as_well() -> None:
         changes=Changes(at=NOW, budgets=Change((), frozenset({"default/a"}))),
     )
 
-    told = story(world, scripted(always=["a"]), cycles=4, events=[guarded, freed])
+    result = simulate(world, scripted(always=["a"]), cycles=4, events=[guarded, freed])
 
-    assert [len(cycle.moves) for cycle in told.cycles] == [0, 0, 1, 1]
+    assert [len(cycle.moves) for cycle in result.cycles] == [0, 0, 1, 1]

@@ -19,7 +19,7 @@ from resettle.testing import (
     pod_metrics,
     query_answer,
 )
-from tests.simulate.harness import FIVE_MINUTES, on_stage, planner, scripted, story
+from tests.simulate.harness import FIVE_MINUTES, on_stage, planner, scripted, simulate
 
 BUSY = MetricsQuery(PROMETHEUS, "busy")
 CORE = 10**9
@@ -46,8 +46,8 @@ def test_a_pod_takes_its_use_along_and_the_rest_stays() -> None:
     after_two = simulation.snapshot.usage[METRICS_API]
 
     cpu = [
-        {name: used.amounts["cpu"] / CORE for name, used in it.nodes.items()}
-        for it in (after_one, after_two)
+        {name: used.amounts["cpu"] / CORE for name, used in measured.nodes.items()}
+        for measured in (after_one, after_two)
     ]
     assert cpu == [{"hot": 4, "cold": 2}, {"hot": 3.5, "cold": 2.5}], "p3 is worth its request"
     assert after_one.nodes["hot"].at == NOW + FIVE_MINUTES
@@ -60,21 +60,21 @@ def test_a_number_without_parts_is_shared_out_by_requests() -> None:
     simulation.run_cycle()
 
     figures = simulation.snapshot.usage[BUSY].figures
-    assert {it.node: round(it.number, 9) for it in figures} == {"hot": 0.6, "cold": 0.3}
+    assert {figure.node: round(figure.number, 9) for figure in figures} == {"hot": 0.6, "cold": 0.3}
 
 
 def test_what_cannot_be_stays_what_it_is() -> None:
     numbers = {"hot": float("nan"), "cold": 1.5, "stranger": 0.3}
     snapshot = two(query_answer("busy", numbers)).snapshot()
 
-    told = UsageModel(snapshot).measurements(snapshot, NOW + timedelta(hours=1))[BUSY].figures
+    figures = UsageModel(snapshot).measurements(snapshot, NOW + timedelta(hours=1))[BUSY].figures
 
-    assert [(it.node, str(it.number)) for it in told] == [
+    assert [(figure.node, str(figure.number)) for figure in figures] == [
         ("hot", "nan"),
         ("cold", "1.5"),
         ("stranger", "0.3"),
     ]
-    assert {it.at for it in told} == {NOW + timedelta(hours=1)}
+    assert {figure.at for figure in figures} == {NOW + timedelta(hours=1)}
 
 
 def balancing(source: dict[str, Any], **thresholds: Any) -> Any:
@@ -122,8 +122,8 @@ def balancing(source: dict[str, Any], **thresholds: Any) -> Any:
     ],
 )
 def test_a_cluster_comes_to_rest(policy: Any, more: tuple[Any, ...]) -> None:
-    told = story(two(*more), policy, cycles=6)
+    result = simulate(two(*more), policy, cycles=6)
 
-    assert told.errors == ()
-    assert sum(len(cycle.moves) for cycle in told.cycles) > 0
-    assert [len(cycle.moves) for cycle in told.cycles[-3:]] == [0, 0, 0]
+    assert result.errors == ()
+    assert sum(len(cycle.moves) for cycle in result.cycles) > 0
+    assert [len(cycle.moves) for cycle in result.cycles[-3:]] == [0, 0, 0]

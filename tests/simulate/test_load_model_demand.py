@@ -16,7 +16,7 @@ BUSY = MetricsQuery(PROMETHEUS, "busy")
 @pytest.mark.parametrize(
     ("wanted", "cores", "in_use", "waits"),
     [
-        pytest.param(0, 8, 0, 0, id="nobody wants anything"),
+        pytest.param(0, 8, 0, 0, id="no demand"),
         pytest.param(4, 8, 0.5, 0, id="half full"),
         pytest.param(8, 8, 1, 0, id="just full"),
         pytest.param(10, 8, 1, 0.2, id="a fifth has to wait"),
@@ -37,8 +37,8 @@ def two() -> World:
 
 
 def figures(simulation: Simulation) -> dict[str, float]:
-    told = simulation.snapshot.usage[BUSY].figures
-    return {it.node: round(it.number, 6) for it in told}
+    samples = simulation.snapshot.usage[BUSY].figures
+    return {sample.node: round(sample.number, 6) for sample in samples}
 
 
 def test_a_pod_takes_along_what_it_wants_and_gets_what_there_is() -> None:
@@ -48,7 +48,7 @@ def test_a_pod_takes_along_what_it_wants_and_gets_what_there_is() -> None:
     assert figures(simulation) == {"hot": 1.0, "cold": 0.0}, "from the very start"
     simulation.run_cycle()
     assert figures(simulation) == {"hot": 0.5625, "cold": 0.75}, "unnamed ones want what they ask"
-    assert {it.at for it in simulation.snapshot.usage[BUSY].figures} == {NOW + FIVE_MINUTES}
+    assert {sample.at for sample in simulation.snapshot.usage[BUSY].figures} == {NOW + FIVE_MINUTES}
 
 
 def test_what_pods_want_counts_for_more_than_what_was_measured() -> None:
@@ -59,8 +59,8 @@ def test_what_pods_want_counts_for_more_than_what_was_measured() -> None:
     assert figures(simulation) == {"hot": 0.5, "cold": 0.0}
 
 
-def test_a_story_tells_what_the_query_of_its_policy_says() -> None:
+def test_a_simulation_answers_the_query_of_its_policy() -> None:
     wants = CpuDemand({"default/p0": 14.5}, {BUSY: "Pressure"})
     simulation = Simulation(scripted(), two().snapshot(), FIVE_MINUTES, demand=wants)
 
-    assert simulation.loads["hot"].measured is None, "nobody asks"
+    assert simulation.loads["hot"].measured is None, "no policy asks"

@@ -12,7 +12,7 @@ from resettle.model.changes import Changes
 from resettle.simulate.events import Event
 from resettle.simulate.ping_pong import PingPongSummary
 from resettle.testing import NOW, World, cluster, node, pod
-from tests.simulate.harness import EVICT, FIVE_MINUTES, scripted, story
+from tests.simulate.harness import EVICT, FIVE_MINUTES, scripted, simulate
 
 BUSY = pod("busy", owner=None, cpu="3")
 PAIR = cluster(node("n1").holding(pod("a", cpu="1"), pod("b", cpu="1")), node("n2").holding(BUSY))
@@ -36,10 +36,10 @@ def test_a_cluster_has_settled_once_it_stays_quiet(
 ) -> None:
     script = scripted({number: ["a"] for number in moved_in})
 
-    told = story(PAIR, script, cycles=cycles, interval=interval)
+    result = simulate(PAIR, script, cycles=cycles, interval=interval)
 
-    assert told.settled_after == settled_after
-    assert len(told.cycles) == cycles
+    assert result.settled_after == settled_after
+    assert len(result.cycles) == cycles
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_it_stops_early_when_asked_to_and_nothing_is_to_come(
         Event(cycle=number, says="a change", changes=Changes(at=NOW)) for number in happens_in
     ]
 
-    told = story(PAIR, script, events=events, until_settled=True)
+    result = simulate(PAIR, script, events=events, until_settled=True)
 
-    assert len(told.cycles) == cycles
-    assert told.stopped_early == (cycles < 10)
+    assert len(result.cycles) == cycles
+    assert result.stopped_early == (cycles < 10)
 
 
 def test_totals_add_up_over_all_cycles() -> None:
@@ -76,27 +76,29 @@ def test_totals_add_up_over_all_cycles() -> None:
         node("n2").holding(BUSY),
     )
 
-    told = story(world, scripted({1: ["c"], 2: ["b"]}, always=["a"]), cycles=3)
+    result = simulate(world, scripted({1: ["c"], 2: ["b"]}, always=["a"]), cycles=3)
 
-    assert (told.move_count, told.returned) == (5, 4)
-    assert told.evictions_by_workload == {
+    assert (result.move_count, result.returned) == (5, 4)
+    assert result.evictions_by_workload == {
         "ReplicaSet default/web": 3,
         "ReplicaSet default/other": 1,
         "pod default/c": 1,
     }
-    assert [(it.workload, it.times) for it in told.ping_pong] == [("ReplicaSet default/web", 2)]
+    assert [(each.workload, each.times) for each in result.ping_pong] == [
+        ("ReplicaSet default/web", 2)
+    ]
 
 
-def test_pods_that_wait_at_the_end_are_told_with_what_rules_the_nodes_out() -> None:
+def test_pods_that_wait_at_the_end_are_reported_with_what_rules_the_nodes_out() -> None:
     world = cluster(
         node("n1", taints=["old:NoSchedule"]).holding(pod("a", cpu="1")),
         node("n2").holding(pod("full", owner=None, cpu="4")),
         node("n3", cordoned=True),
     )
 
-    told = story(world, scripted({1: ["a"]}), cycles=2)
+    result = simulate(world, scripted({1: ["a"]}), cycles=2)
 
-    assert [(it.pod.name, it.why) for it in told.waiting_pods] == [
+    assert [(waiting.pod.name, waiting.why) for waiting in result.waiting_pods] == [
         ("a", "1 cordoned, 1 taint old:NoSchedule, 1 cpu")
     ]
 
@@ -145,12 +147,12 @@ def test_ping_pong_reads_as_a_sentence(
     assert str(rally) == says
 
 
-def test_the_same_cluster_gives_the_same_story_byte_for_byte() -> None:
+def test_the_same_cluster_gives_the_same_result_byte_for_byte() -> None:
     script = scripted({2: ["b"]}, always=["a"])
     backwards = World(PAIR.objects[::-1])
 
     first, again, reversed_ = (
-        json.dumps(simulation_document([story(world, script)])) for world in (PAIR, PAIR, backwards)
+        json.dumps(simulation_document([simulate(world, script)])) for world in (PAIR, PAIR, backwards)
     )
 
     assert first == again == reversed_

@@ -22,7 +22,7 @@ EVEN = [spread(labels=WEB)]
 
 
 @pytest.mark.parametrize(
-    ("world", "found"),
+    ("world", "expected"),
     [
         pytest.param(cluster(node("n1").holding(pod("a")), node("n2")), {}, id="all is well"),
         pytest.param(
@@ -77,9 +77,9 @@ EVEN = [spread(labels=WEB)]
                 )
             ),
             {},
-            id="finished and ending pods trouble nobody",
+            id="finished and ending pods violate nothing",
         ),
     ],
 )
-def test_broken_rules_are_counted_by_kind(world: World, found: dict[str, int]) -> None:
-    assert violations(world.snapshot()) == found
+def test_broken_rules_are_counted_by_kind(world: World, expected: dict[str, int]) -> None:
+    assert violations(world.snapshot()) == expected

@@ -94,7 +94,7 @@ def test_a_pod_that_comes_back_was_moved_for_nothing() -> None:
     cycle = on_stage(world, scripted({1: ["goes", "back"]})).run_cycle()
 
     assert landed(cycle) == {"goes": "n3", "back": "n2"}
-    assert [it.pod.name for it in cycle.moves if it.returned] == ["back"]
+    assert [landing.pod.name for landing in cycle.moves if landing.returned] == ["back"]
 
 
 def test_a_replacement_is_young_ready_and_known_by_the_old_name() -> None:
@@ -142,7 +142,7 @@ def test_pods_that_wait_come_in_when_a_node_joins() -> None:
 
     assert (waits.waiting, still.waiting, comes.waiting) == (1, 1, 0)
     assert (waits.violations, comes.violations) == ({"pending": 1}, {})
-    assert [(it.pod.name, it.node) for it in comes.newly_scheduled] == [("a", "n3")]
+    assert [(landing.pod.name, landing.node) for landing in comes.newly_scheduled] == [("a", "n3")]
     assert homes(simulation.snapshot)["a"] == "n3"
 
 
@@ -151,7 +151,9 @@ def test_pods_that_wait_from_the_start_come_in_where_there_is_room() -> None:
 
     cycle = on_stage(world, scripted()).run_cycle()
 
-    assert [(it.pod.name, it.node) for it in cycle.newly_scheduled] == [("new", "n1")]
+    assert [(landing.pod.name, landing.node) for landing in cycle.newly_scheduled] == [
+        ("new", "n1")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -170,11 +172,11 @@ def test_pods_that_wait_from_the_start_come_in_where_there_is_room() -> None:
     ],
 )
 def test_pods_that_wait_are_served_in_turn(pods: list[Object], first: str) -> None:
-    waiting = [merge_objects(it, {"status": {"phase": "Pending"}}) for it in pods]
+    waiting = [merge_objects(each, {"status": {"phase": "Pending"}}) for each in pods]
 
     cycle = on_stage(cluster(node("n1"), *waiting), scripted()).run_cycle()
 
-    assert [it.pod.name for it in cycle.newly_scheduled] == [first]
+    assert [landing.pod.name for landing in cycle.newly_scheduled] == [first]
     assert cycle.waiting == 1
 
 
@@ -200,7 +202,7 @@ def test_pods_that_were_ending_end_and_only_a_stateful_set_had_waited_for_it() -
 
     cycle = simulation.run_cycle()
 
-    assert [it.pod.name for it in cycle.newly_scheduled] == ["db"]
+    assert [landing.pod.name for landing in cycle.newly_scheduled] == ["db"]
     assert [(pod.name, pod.terminating) for pod in simulation.snapshot.pods] == [("db", False)]
 
 
@@ -212,7 +214,7 @@ def test_pods_that_were_ending_end_and_only_a_stateful_set_had_waited_for_it() -
     [
         pytest.param([1, 2], [], [2], id="at once"),
         pytest.param([1, 11], [], [11], id="after ten cycles"),
-        pytest.param([1, 12], [], [], id="after eleven cycles it is a new story"),
+        pytest.param([1, 12], [], [], id="after eleven cycles it counts as new"),
         pytest.param([1, 3], [2], [], id="something had changed in between"),
         pytest.param([2, 3], [1], [3], id="something had changed before"),
         pytest.param([1, 2, 3], [], [2, 3], id="again and again"),
@@ -234,15 +236,15 @@ def test_a_pod_that_moves_again_before_long_plays_ping_pong(
     assert [cycle.number for cycle in cycles if cycle.ping_pong] == named_in
 
 
-def test_ping_pong_is_told_with_workload_plugins_and_places() -> None:
+def test_ping_pong_is_reported_with_workload_plugins_and_places() -> None:
     world = cluster(node("n1").holding(pod("a", cpu="1")), node("n2").holding(BUSY))
     simulation = on_stage(world, scripted({1: ["a"], 3: ["a"]}))
 
-    (found,) = [it for _ in range(3) for it in simulation.run_cycle().ping_pong]
+    (ping_pong,) = [each for _ in range(3) for each in simulation.run_cycle().ping_pong]
 
-    assert (found.workload, found.pod) == ("ReplicaSet default/web", "default/a")
-    assert (found.plugins, found.cycles) == (("Script", "Script"), (1, 3))
-    assert found.nodes == ("n1", "n1", "n1")
+    assert (ping_pong.workload, ping_pong.pod) == ("ReplicaSet default/web", "default/a")
+    assert (ping_pong.plugins, ping_pong.cycles) == (("Script", "Script"), (1, 3))
+    assert ping_pong.nodes == ("n1", "n1", "n1")
 
 
 def test_a_pod_that_had_to_wait_in_between_is_followed_too() -> None:
@@ -251,7 +253,7 @@ def test_a_pod_that_had_to_wait_in_between_is_followed_too() -> None:
 
     assert trails.record_move(a, None, "First", 1) is None
     trails.record_arrival(a, "n2")
-    found = trails.record_move(a, "n3", "Second", 4)
+    ping_pong = trails.record_move(a, "n3", "Second", 4)
 
-    assert found is not None
-    assert (found.nodes, found.plugins) == (("n1", "n2", "n3"), ("First", "Second"))
+    assert ping_pong is not None
+    assert (ping_pong.nodes, ping_pong.plugins) == (("n1", "n2", "n3"), ("First", "Second"))

@@ -24,7 +24,7 @@ def simulation(case: Case) -> Simulation:
 
 
 def may_end(snapshot: Snapshot) -> set[str]:
-    """Pods that nobody makes anew, or not for any node but their own."""
+    """Pods that are not created again, or only for their own node."""
     return {
         pod.key
         for pod in snapshot.pods
@@ -69,19 +69,19 @@ def test_every_pod_that_lands_fits_unless_it_was_there_before(case: Case) -> Non
 
 @THOROUGH
 @given(cases())
-def test_what_a_cycle_tells_is_what_the_next_one_finds(case: Case) -> None:
+def test_what_a_cycle_reports_is_what_the_next_one_finds(case: Case) -> None:
     run = simulation(case)
 
     for number in range(1, CYCLES + 1):
         cycle = run.run_cycle()
-        found = {pod.key: pod.node for pod in run.snapshot.pods}
+        nodes = {pod.key: pod.node for pod in run.snapshot.pods}
 
         assert cycle.number == number
         assert cycle.waiting == sum(
             not pod.node and not pod.finished and not pod.terminating for pod in run.snapshot.pods
         )
         for landing in cycle.moves:
-            assert found.get(landing.pod.key, "") == (landing.node or "")
-        for it in cycle.newly_scheduled:
+            assert nodes.get(landing.pod.key, "") == (landing.node or "")
+        for arrival in cycle.newly_scheduled:
             moved_on = {landing.pod.key for landing in cycle.moves}
-            assert it.pod.key in moved_on or found[it.pod.key] == it.node
+            assert arrival.pod.key in moved_on or nodes[arrival.pod.key] == arrival.node

@@ -76,7 +76,7 @@ def test_nodes_are_marked_while_they_are_too_full() -> None:
     first, second = simulation.run_cycle(), simulation.run_cycle()
 
     assert list(first.tainted) == ["a"]
-    assert [str(it) for it in first.tainted["a"]] == [
+    assert [str(taint) for taint in first.tainted["a"]] == [
         "nodeutilization.descheduler.kubernetes.io/overutilized=level1:PreferNoSchedule"
     ]
     assert list(landed(first).values()) == ["b"]
@@ -86,26 +86,26 @@ def test_nodes_are_marked_while_they_are_too_full() -> None:
 def test_taints_of_others_stay() -> None:
     simulation = on_stage(BUSY_A)
     simulation.run_cycle()
-    marked = {it.name: len(it.taints) for it in simulation.snapshot.node_index}
+    marked = {each.name: len(each.taints) for each in simulation.snapshot.node_index}
     simulation.run_cycle()
 
     assert marked == {"a": 2, "b": 1, "c": 1}
-    assert {str(taint) for it in simulation.snapshot.node_index for taint in it.taints} == {
+    assert {str(taint) for each in simulation.snapshot.node_index for taint in each.taints} == {
         "other:PreferNoSchedule"
     }
 
 
 def test_a_mark_on_nodes_within_their_lines_leads_past_them() -> None:
     wants = {**BUSY_A, "default/b0": 2.0}
-    one = on_stage(wants).run_cycle()
-    two = on_stage(wants, style="OpenShift").run_cycle()
+    default = on_stage(wants).run_cycle()
+    open_shift = on_stage(wants, style="OpenShift").run_cycle()
 
-    assert landed(one) == {}, "the scheduler would rather go to b, which is not under"
-    assert list(landed(two).values()) == ["c"]
-    assert {name: len(taints) for name, taints in two.tainted.items()} == {"a": 2, "b": 1}
+    assert landed(default) == {}, "the scheduler would rather go to b, which is not under"
+    assert list(landed(open_shift).values()) == ["c"]
+    assert {name: len(taints) for name, taints in open_shift.tainted.items()} == {"a": 2, "b": 1}
 
 
-def test_where_nobody_measures_marks_stay_as_they_are() -> None:
+def test_where_nothing_is_measured_marks_stay_as_they_are() -> None:
     marked = "nodeutilization.descheduler.kubernetes.io/overutilized=level1:PreferNoSchedule"
     world = cluster(node("a", taints=[marked]), node("b"), query_answer("other", {"a": 0.1}))
     planned = policy()
