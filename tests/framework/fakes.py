@@ -51,13 +51,13 @@ class Cycle:
 
     @property
     def made(self) -> list[Pod]:
-        """Pods that limits and budgets have to reckon with."""
+        """Pods that count against limits and budgets."""
         return [move.pod for move, ending in self.moved if ending.counts_as_leaving]
 
     @property
     def away(self) -> list[Pod]:
         """Pods that were on their way before."""
-        return [it for it in self.snapshot.pods if it.uid in self.snapshot.moving]
+        return [pod for pod in self.snapshot.pods if pod.uid in self.snapshot.moving]
 
     @property
     def names(self) -> list[list[str]]:
@@ -77,8 +77,8 @@ def by_name(endings: Mapping[str, MoveResult]) -> Judge:
 
 
 def earlier_rounds_of(snapshot: Snapshot, endings: Mapping[str, MoveResult]) -> EarlierRounds:
-    """What is left to reckon with after moves of these pods of `default` have ended so."""
-    pods = {it.name: it for it in snapshot.pods}
+    """The earlier rounds in which moves of these pods of `default` had these results."""
+    pods = {pod.name: pod for pod in snapshot.pods}
     moves = [Move(pods[name], "Sweeper0", "it", "was asked") for name in endings]
     return NO_EARLIER_ROUNDS.after(moves, map(MoveResponse, endings.values()))
 
@@ -87,18 +87,18 @@ def earlier_rounds_of(snapshot: Snapshot, endings: Mapping[str, MoveResult]) -> 
 
 
 def propose_everybody(args: Any, view: View, draft: Draft) -> None:
-    for it in view.pods:
-        draft.propose(it, because="everybody goes")
+    for pod in view.pods:
+        draft.propose(pod, because="everybody goes")
 
 
 def propose_everybody_twice(args: Any, view: View, draft: Draft) -> None:
-    for it in reversed(view.pods * 2):
-        draft.propose(it, because="everybody goes")
+    for pod in reversed(view.pods * 2):
+        draft.propose(pod, because="everybody goes")
 
 
 def ask_about_everybody(args: Any, view: View, draft: Draft) -> None:
-    for it in view.pods * 2:
-        draft.objection(it)
+    for pod in view.pods * 2:
+        draft.objection(pod)
 
 
 EAGER = Plugin(name="Eager", deschedule=propose_everybody, balance=propose_everybody_twice)
@@ -114,11 +114,11 @@ def planner(document: Mapping[str, Any]) -> Descheduler:
 
 
 def questioned(plans: Descheduler) -> Descheduler:
-    """The descheduler with somebody who only asks, before and after every plugin's turn."""
+    """The descheduler with a plugin that only asks, before and after every plugin's turn."""
 
     def among(turns: tuple[Instance, ...], point: ExtensionPoint) -> tuple[Instance, ...]:
         asks = Instance(CURIOUS, CURIOUS.args(), point)
-        return (asks, *(it for turn in turns for it in (turn, asks)))
+        return (asks, *(instance for turn in turns for instance in (turn, asks)))
 
     return structs.replace(
         plans,

@@ -58,9 +58,9 @@ def guarded_by(*guards: Plugin, name: str = "it", **more: Any) -> Profile:
     """A profile with these guards at every point they serve."""
     return Profile(
         name=name,
-        filters=tuple(guarding(it, "filter") for it in guards if it.filter),
+        filters=tuple(guarding(guard, "filter") for guard in guards if guard.filter),
         pre_eviction_filters=tuple(
-            guarding(it, "preevictionfilter") for it in guards if it.preevictionfilter
+            guarding(guard, "preevictionfilter") for guard in guards if guard.preevictionfilter
         ),
         **more,
     )
@@ -91,7 +91,7 @@ def proposing(*names: str, into: list[Verdict] | None = None) -> Sweeping:
 
     def sweep(view: View, draft: Draft) -> None:
         for name in names:
-            verdict = draft.propose(found(view, name), because="was asked")
+            verdict = draft.propose(pod_named(view, name), because="was asked")
             if into is not None:
                 into.append(verdict)
 
@@ -110,7 +110,7 @@ def words(answers: Iterable[Verdict]) -> list[str]:
     return [answer.refusal.code if answer.refusal else answer.kind for answer in answers]
 
 
-def found(view: View, key: str) -> Pod:
+def pod_named(view: View, key: str) -> Pod:
     """The pod `name` of `default`, or `namespace/name`."""
     namespace, _, name = key.rpartition("/")
     pod = view.pod(namespace or "default", name)

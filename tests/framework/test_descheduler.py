@@ -28,8 +28,8 @@ OURS = "resettle/v1"
 
 def take_all(args: Any, view: View, draft: Draft) -> None:
     """Wants every pod of every node gone, in the order that the profile says."""
-    for it in view.nodes:
-        for each in draft.sort(draft.presort(view.active_on(it))):
+    for each_node in view.nodes:
+        for each in draft.sort(draft.presort(view.active_on(each_node))):
             draft.propose(each, because="all must go")
 
 
@@ -46,12 +46,12 @@ def profile(
         point: names if isinstance(names, dict) else {"enabled": names}
         for point, names in sets.items()
     }
-    named = {it for names in plugins.values() for it in names.get("enabled", ())}
-    args: dict[str, Any] = {it: {} for it in sorted(named)} | (config or {})
+    named = {name for names in plugins.values() for name in names.get("enabled", ())}
+    args: dict[str, Any] = {name: {} for name in sorted(named)} | (config or {})
     return {
         "name": name,
         "plugins": plugins,
-        "pluginConfig": [{"name": it, "args": given} for it, given in args.items()],
+        "pluginConfig": [{"name": name, "args": given} for name, given in args.items()],
     }
 
 

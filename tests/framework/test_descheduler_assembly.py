@@ -35,8 +35,8 @@ class PickArgs(Args, frozen=True, kw_only=True):
 
 
 def pick(args: PickArgs, view: View, draft: Draft) -> Stopped | None:
-    for it in view.nodes:
-        for each in view.active_on(it):
+    for each_node in view.nodes:
+        for each in view.active_on(each_node):
             if each.name in args.names:
                 draft.propose(each, because="was picked")
     return None
@@ -96,7 +96,7 @@ def test_a_registry_of_one_s_own_serves_a_policy() -> None:
     descheduler = build_descheduler(load_policy(POLICY, name="own", plugins=registry), registry)
 
     assert descheduler.limits == Limits(total=5)
-    assert [it.name for it in descheduler.profiles[0].instances] == [
+    assert [instance.name for instance in descheduler.profiles[0].instances] == [
         "DefaultEvictor",
         "DefaultEvictor",
         "Pick",
@@ -121,9 +121,9 @@ class Wish(Struct, frozen=True):
 def grant(args: Any, view: View, draft: Draft) -> Stopped | None:
     wishes: tuple[Wish, ...] = view.others["Wish"]
     for wish in wishes:
-        if it := view.pod("default", wish.pod):
-            draft.propose(it, because="somebody wished so")
-    return None if wishes else Stopped("no-wish", "nobody wishes anything")
+        if wanted := view.pod("default", wish.pod):
+            draft.propose(wanted, because="was asked")
+    return None if wishes else Stopped("no-wish", "there is nothing to do")
 
 
 GRANT = Plugin(
@@ -173,7 +173,7 @@ def test_a_kind_that_no_plugin_brings_is_unknown() -> None:
         with_objects(wish("a")).snapshot()
 
 
-def test_an_object_that_is_not_of_its_kind_s_shape_is_told() -> None:
+def test_an_object_that_is_not_of_its_kind_s_shape_is_reported() -> None:
     odd = {**wish("a"), "pod": 5}
 
     with pytest.raises(InputError, match=r"items\[4\] is not a Wish"):

@@ -57,13 +57,18 @@ def drawn(case: Case, watching: Iterable[str] = ()) -> Plan:
 
 
 def pods_of(case: Case) -> list[Object]:
-    return [it for it in case.objects if it["kind"] == "Pod"]
+    return [manifest for manifest in case.objects if manifest["kind"] == "Pod"]
 
 
 def keys_of(case: Case) -> list[str]:
     """The names of all that a plan could keep notes about."""
-    metas = [it["metadata"] for it in case.objects if it["kind"] in ("Pod", "Node")]
-    return [f"{it['namespace']}/{it['name']}" if "namespace" in it else it["name"] for it in metas]
+    metas = [
+        manifest["metadata"] for manifest in case.objects if manifest["kind"] in ("Pod", "Node")
+    ]
+    return [
+        f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
+        for meta in metas
+    ]
 
 
 @THOROUGH
@@ -82,9 +87,9 @@ def test_no_limit_is_exceeded(case: Case) -> None:
     plan = drawn(case)
     moves = [(move.pod.node, move.pod.namespace) for move in plan.moves]
     away = [
-        (it["spec"].get("nodeName", ""), it["metadata"]["namespace"])
-        for it in pods_of(case)
-        if it["metadata"]["uid"] in case.moving
+        (pod["spec"].get("nodeName", ""), pod["metadata"]["namespace"])
+        for pod in pods_of(case)
+        if pod["metadata"]["uid"] in case.moving
     ]
     limits = {
         "maxNoOfPodsToEvictTotal": lambda row: "all",
@@ -135,7 +140,9 @@ def covers(budget: Object, pod: Object) -> bool:
 def pays(budget: Object, pod: Object) -> bool:
     """Whether the API server would take this eviction from the budget."""
     status = budget["status"]
-    if ("Ready", "True") in [(it["type"], it["status"]) for it in pod["status"]["conditions"]]:
+    if ("Ready", "True") in [
+        (condition["type"], condition["status"]) for condition in pod["status"]["conditions"]
+    ]:
         return True
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return False
@@ -146,18 +153,20 @@ def pays(budget: Object, pod: Object) -> bool:
 @THOROUGH
 @given(cases())
 def test_no_budget_is_overspent(case: Case) -> None:
-    budgets = [it for it in case.objects if it["kind"] == "PodDisruptionBudget"]
-    by_uid = {it["metadata"]["uid"]: it for it in pods_of(case)}
+    budgets = [manifest for manifest in case.objects if manifest["kind"] == "PodDisruptionBudget"]
+    by_uid = {pod["metadata"]["uid"]: pod for pod in pods_of(case)}
     spent: Counter[str] = Counter()
     for move in drawn(case).moves:
         pod = by_uid[move.pod.uid]
         serving = pod["status"]["phase"] not in ("Pending", "Succeeded", "Failed")
         if serving and "deletionTimestamp" not in pod["metadata"]:
-            covering = [it for it in budgets if covers(it, pod)]
+            covering = [budget for budget in budgets if covers(budget, pod)]
             assert len(covering) <= 1
-            spent.update(it["metadata"]["name"] for it in covering if pays(it, pod))
+            spent.update(budget["metadata"]["name"] for budget in covering if pays(budget, pod))
 
-    allowed = {it["metadata"]["name"]: it["status"]["disruptionsAllowed"] for it in budgets}
+    allowed = {
+        budget["metadata"]["name"]: budget["status"]["disruptionsAllowed"] for budget in budgets
+    }
     assert {name: n for name, n in spent.items() if n > allowed[name]} == {}
 
 

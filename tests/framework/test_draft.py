@@ -9,13 +9,13 @@ import pytest
 from resettle.framework import Draft, Limit, Limits, Plugin, Refusal
 from resettle.framework.view import View
 from resettle.testing import World, budget, cluster, node, pod
-from tests.framework.harness import drawn, found, keeper, proposing, verdicts, words
+from tests.framework.harness import drawn, keeper, pod_named, proposing, verdicts, words
 
 LOCAL = [{"name": "v", "emptyDir": {}}]
 
 
-def two_nodes(*names: str, **wishes: Any) -> World:
-    return cluster(node("n1").holding(*(pod(name, **wishes) for name in names)), node("n2"))
+def two_nodes(*names: str, **settings: Any) -> World:
+    return cluster(node("n1").holding(*(pod(name, **settings) for name in names)), node("n2"))
 
 
 def test_an_admitted_pod_is_a_move_with_its_reason() -> None:
@@ -183,7 +183,7 @@ def test_checks_come_in_a_fixed_order(lifted: int, code: str) -> None:
     assert words(verdicts(world, "a", guards=guards, limits=limits)) == [code]
 
 
-def test_the_first_guard_to_object_is_heard() -> None:
+def test_the_first_guard_to_object_gives_the_reason() -> None:
     guards = [keeper("b", code="first"), keeper("a", "b", code="second")]
 
     assert words(verdicts(two_nodes("a", "b"), "a", "b", guards=guards)) == ["second", "first"]
@@ -236,10 +236,10 @@ def test_questions_leave_no_trace() -> None:
     """A thousand questions spend neither limits nor budgets, nor show in the account."""
 
     def ask(view: View, draft: Draft) -> None:
-        for it in view.pods * 500:
-            assert draft.may_leave(it)
-            assert draft.could_go(it)
-            assert not draft.is_terminating(it)
+        for each_pod in view.pods * 500:
+            assert draft.may_leave(each_pod)
+            assert draft.could_go(each_pod)
+            assert not draft.is_terminating(each_pod)
 
     world = cluster(
         node("n1").holding(pod("a"), pod("b")), node("n2"), budget("b", allowed=1, labels={})
@@ -255,7 +255,7 @@ def test_questions_leave_no_trace() -> None:
 @pytest.mark.parametrize(
     ("guard", "may_leave", "could_go"),
     [
-        pytest.param(keeper("x"), True, True, id="nobody objects"),
+        pytest.param(keeper("x"), True, True, id="no filter objects"),
         pytest.param(keeper("a"), False, False, id="a filter objects"),
         pytest.param(
             keeper("a", point="preevictionfilter"), True, False, id="a pre-eviction filter objects"
@@ -265,23 +265,23 @@ def test_questions_leave_no_trace() -> None:
 def test_could_go_asks_one_chain_more_than_may_leave(
     guard: Plugin, may_leave: bool, could_go: bool
 ) -> None:
-    heard: list[tuple[bool, bool]] = []
+    results: list[tuple[bool, bool]] = []
 
     def ask(view: View, draft: Draft) -> None:
-        it = found(view, "a")
-        heard.append((draft.may_leave(it), draft.could_go(it)))
+        proposed = pod_named(view, "a")
+        results.append((draft.may_leave(proposed), draft.could_go(proposed)))
 
     drawn(two_nodes("a"), ask, guards=[guard])
 
-    assert heard == [(may_leave, could_go)]
+    assert results == [(may_leave, could_go)]
 
 
 def test_limits_and_budgets_are_not_asked_about() -> None:
-    heard: list[bool] = []
+    results: list[bool] = []
 
     def ask(view: View, draft: Draft) -> None:
-        heard.append(draft.could_go(found(view, "a")))
+        results.append(draft.could_go(pod_named(view, "a")))
 
     drawn(cluster(node("n1").holding(pod("a")), node("n2"), FROZEN), ask, limits=Limits(total=0))
 
-    assert heard == [True]
+    assert results == [True]

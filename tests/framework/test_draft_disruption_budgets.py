@@ -30,13 +30,13 @@ def healthy(current: int, desired: int) -> dict[str, int]:
 def answers(budgets: list[Object], *pods: dict[str, Any]) -> list[str]:
     """What comes of proposing a pod of each make, one after the other, with no guard about."""
     names = [f"p{i}" for i in range(len(pods))]
-    held = [pod(name, **{"labels": WEB, **it}) for name, it in zip(names, pods, strict=True)]
+    held = [pod(name, **{"labels": WEB, **make}) for name, make in zip(names, pods, strict=True)]
     world = cluster(node("n1").holding(*held), node("n2"), *budgets)
     return words(verdicts(world, *names, guards=[]))
 
 
 @pytest.mark.parametrize(
-    ("allowed", "heard"),
+    ("allowed", "expected"),
     [
         pytest.param(0, ["budget"] * 3, id="none"),
         pytest.param(1, ["admitted", "budget", "budget"], id="one"),
@@ -45,8 +45,8 @@ def answers(budgets: list[Object], *pods: dict[str, Any]) -> list[str]:
         pytest.param(-1, ["budget"] * 3, id="less than none"),
     ],
 )
-def test_a_budget_pays_for_as_many_as_it_allows(allowed: int, heard: list[str]) -> None:
-    assert answers([web_budget(allowed)], {}, {}, {}) == heard
+def test_a_budget_pays_for_as_many_as_it_allows(allowed: int, expected: list[str]) -> None:
+    assert answers([web_budget(allowed)], {}, {}, {}) == expected
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_budget_pays_for_as_many_as_it_allows(allowed: int, heard: list[str]) 
         pytest.param([web_budget(0), budget("too", allowed=0, labels={})], id="two of them"),
     ],
 )
-def test_pods_that_serve_nobody_are_free(free: dict[str, Any], budgets: list[Object]) -> None:
+def test_pods_that_serve_no_traffic_are_free(free: dict[str, Any], budgets: list[Object]) -> None:
     assert answers(budgets, free) == ["admitted"]
 
 
@@ -85,7 +85,7 @@ def test_a_free_pod_leaves_the_budget_to_others() -> None:
         pytest.param(IF_HEALTHY, healthy(4, 3), True, id="the same, said aloud"),
         pytest.param({}, healthy(2, 3), False, id="one short of the healthy ones it desires"),
         pytest.param({}, healthy(0, 0), False, id="a budget that desires none"),
-        pytest.param({}, {}, False, id="a budget that does not tell"),
+        pytest.param({}, {}, False, id="a budget that does not say"),
         pytest.param(ALWAYS, healthy(0, 3), True, id="AlwaysAllow in any health"),
         pytest.param(ALWAYS, {}, True, id="AlwaysAllow with no word about health"),
     ],
@@ -130,7 +130,7 @@ def test_two_budgets_refuse_even_when_both_would_allow(make: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    ("observed", "make", "heard"),
+    ("observed", "make", "expected"),
     [
         pytest.param(1, {}, "budget-not-ready", id="the status lags"),
         pytest.param(2, {}, "admitted", id="the status is of this spec"),
@@ -139,15 +139,15 @@ def test_two_budgets_refuse_even_when_both_would_allow(make: dict[str, Any]) -> 
     ],
 )
 def test_a_budget_whose_status_lags_refuses(
-    observed: int, make: dict[str, Any], heard: str
+    observed: int, make: dict[str, Any], expected: str
 ) -> None:
     status = {"observedGeneration": observed, **healthy(3, 3)}
 
-    assert answers([{**web_budget(9, status=status), **LAGGING}], make) == [heard]
+    assert answers([{**web_budget(9, status=status), **LAGGING}], make) == [expected]
 
 
 @pytest.mark.parametrize(
-    ("selector", "namespace", "heard"),
+    ("selector", "namespace", "expected"),
     [
         pytest.param({"matchLabels": WEB}, "default", "budget", id="by label"),
         pytest.param({"matchLabels": {"app": "db"}}, "default", "admitted", id="another label"),
@@ -169,12 +169,12 @@ def test_a_budget_whose_status_lags_refuses(
     ],
 )
 def test_which_pods_a_budget_covers(
-    selector: dict[str, Any] | None, namespace: str, heard: str
+    selector: dict[str, Any] | None, namespace: str, expected: str
 ) -> None:
     covering = budget("it", allowed=0, labels={}, namespace=namespace)
     covering["spec"]["selector"] = selector
 
-    assert answers([covering], {}) == [heard]
+    assert answers([covering], {}) == [expected]
 
 
 def test_a_budget_is_one_for_all_plugins() -> None:

@@ -30,9 +30,9 @@ from tests.framework.harness import (
     EVICT,
     EVICTOR,
     drawn,
-    found,
     guarded_by,
     instance,
+    pod_named,
     proposing,
     sweeper,
     verdicts,
@@ -42,16 +42,18 @@ from tests.framework.harness import (
 LOCAL = [{"name": "v", "emptyDir": {}}]
 
 
-def two_nodes(*names: str, **wishes: Any) -> World:
-    return cluster(node("n1").holding(*(pod(name, **wishes) for name in names)), node("n2"))
+def two_nodes(*names: str, **settings: Any) -> World:
+    return cluster(node("n1").holding(*(pod(name, **settings) for name in names)), node("n2"))
 
 
 def test_an_admitted_pod_looks_terminating_to_all_that_come_later() -> None:
     seen: list[tuple[bool, bool, bool]] = []
 
     def look(view: View, draft: Draft) -> None:
-        it: Pod = found(view, "a")
-        seen.append((draft.is_terminating(it), draft.may_leave(it), draft.could_go(it)))
+        seen_pod: Pod = pod_named(view, "a")
+        seen.append(
+            (draft.is_terminating(seen_pod), draft.may_leave(seen_pod), draft.could_go(seen_pod))
+        )
 
     drawn(two_nodes("a"), look, proposing("a"), look)
 
@@ -85,25 +87,28 @@ def test_a_pod_proposed_again_by_a_later_plugin(
     marks: dict[str, str], semantics: Semantics, total: int, answers: list[str]
 ) -> None:
     world = cluster(node("n1").holding(pod("a", annotations=marks), pod("b")), node("n2"))
-    heard: list[Any] = []
+    results: list[Any] = []
     drawn(
         world,
         proposing("a"),
-        proposing("a", "b", into=heard),
+        proposing("a", "b", into=results),
         semantics=semantics,
         limits=Limits(total=total),
     )
 
-    assert words(heard) == answers
+    assert words(results) == answers
 
 
 def test_a_plain_pod_proposed_again_by_a_later_plugin_is_refused_and_spends_nothing() -> None:
-    heard: list[Any] = []
+    results: list[Any] = []
     drawn(
-        two_nodes("a", "b"), proposing("a"), proposing("a", "b", into=heard), limits=Limits(total=2)
+        two_nodes("a", "b"),
+        proposing("a"),
+        proposing("a", "b", into=results),
+        limits=Limits(total=2),
     )
 
-    assert words(heard) == ["already-planned", "admitted"]
+    assert words(results) == ["already-planned", "admitted"]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +151,7 @@ def test_the_account_of_a_turn_adds_up() -> None:
 @pytest.mark.parametrize(
     ("watching", "noted"),
     [
-        pytest.param([], [], id="nobody asks"),
+        pytest.param([], [], id="nothing is watched"),
         pytest.param(
             ["default/a"],
             [("default/a", "admitted", "was asked")],
@@ -173,8 +178,8 @@ def test_notes_are_kept_for_what_is_watched(
     watching: list[str], noted: list[tuple[str, str, str]]
 ) -> None:
     def sweep(view: View, draft: Draft) -> None:
-        for it in view.nodes:
-            draft.note(it, "seen", "is a node")
+        for each_node in view.nodes:
+            draft.note(each_node, "seen", "is a node")
         proposing("a", "kept", "moving")(view, draft)
 
     world = cluster(
@@ -205,42 +210,46 @@ def test_a_survey_goes_with_the_account_of_its_turn_and_decides_nothing() -> Non
         proposing("a")(view, draft)
 
     plain = drawn(two_nodes("a"), proposing("a"))
-    told = drawn(two_nodes("a"), looking, proposing("a"))
+    surveyed = drawn(two_nodes("a"), looking, proposing("a"))
 
-    assert [it.pod.name for it in told.moves] == [it.pod.name for it in plain.moves] == ["a"]
-    (survey,) = told.runs[0].utilization_summaries
+    assert (
+        [move.pod.name for move in surveyed.moves]
+        == [move.pod.name for move in plain.moves]
+        == ["a"]
+    )
+    (survey,) = surveyed.runs[0].utilization_summaries
     assert (survey.bands, survey.high) == ({"over": ("n1", "n2")}, {"cpu": 50.0})
-    assert told.runs[1].utilization_summaries == ()
+    assert surveyed.runs[1].utilization_summaries == ()
 
 
 # -- memory ---------------------------------------------------------------------------------------
 
 
 def test_a_plugin_recalls_what_it_remembered_in_the_cycle_before() -> None:
-    heard: list[Any] = []
+    results: list[Any] = []
 
     def count(view: View, draft: Draft) -> None:
-        heard.append(draft.recall())
+        results.append(draft.recall())
         draft.remember((draft.recall() or 0) + 1)
 
     history: Any = {}
     for _ in range(3):
         history = drawn(two_nodes("a"), count, history=history).history
 
-    assert heard == [None, 1, 2]
+    assert results == [None, 1, 2]
     assert history == {("it", "Sweeper0"): 3}
 
 
 def test_every_plugin_of_every_profile_has_its_own_memory() -> None:
-    heard: list[Any] = []
+    results: list[Any] = []
 
     def keep(view: View, draft: Draft) -> None:
-        heard.append(draft.recall())
+        results.append(draft.recall())
 
     history = {("it", "Sweeper1"): "mine", ("other", "Sweeper0"): "another profile's"}
     plan = drawn(two_nodes("a"), keep, keep, history=history)
 
-    assert heard == [None, "mine"]
+    assert results == [None, "mine"]
     assert plan.history == {}
 
 

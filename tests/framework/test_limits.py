@@ -87,34 +87,34 @@ def test_pods_leave_no_more_than_a_share_of_the_nodes(
     percent: float | None, answers: list[str]
 ) -> None:
     world = on_nodes("a1", "b", "a2", "c", nodes=4)
-    said = verdicts(world, "a1", "b", "a2", "c", limits=Limits(percent_of_nodes=percent))
+    results = verdicts(world, "a1", "b", "a2", "c", limits=Limits(percent_of_nodes=percent))
 
-    assert words(said) == answers
+    assert words(results) == answers
 
 
 def test_the_share_of_nodes_is_one_of_nodes_in_scope() -> None:
     unready = [node(f"down-{i}", ready=False) for i in range(8)]
     world = cluster(node("n-a").holding(pod("a")), node("n-b").holding(pod("b")), *unready)
 
-    said = verdicts(world, "a", "b", limits=Limits(percent_of_nodes=50))
+    results = verdicts(world, "a", "b", limits=Limits(percent_of_nodes=50))
 
-    assert words(said) == ["admitted", "limit-nodes"]
+    assert words(results) == ["admitted", "limit-nodes"]
 
 
 def test_nodes_that_pods_are_leaving_already_count() -> None:
     world = on_nodes("a1", "a2", "b", nodes=4)
-    said = verdicts(world, "b", "a2", moving=["a1"], limits=Limits(percent_of_nodes=25))
+    results = verdicts(world, "b", "a2", moving=["a1"], limits=Limits(percent_of_nodes=25))
 
-    assert words(said) == ["limit-nodes", "admitted"]
+    assert words(results) == ["limit-nodes", "admitted"]
 
 
 def test_a_pod_that_is_refused_for_something_else_uses_up_no_node() -> None:
     world = cluster(
         node("n1").holding(pod("bare", owner=None)), node("n2").holding(pod("a")), node("n3")
     )
-    said = verdicts(world, "bare", "a", limits=Limits(percent_of_nodes=1))
+    results = verdicts(world, "bare", "a", limits=Limits(percent_of_nodes=1))
 
-    assert words(said) == ["no-owner", "admitted"]
+    assert words(results) == ["no-owner", "admitted"]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_limit_says_what_it_is_and_where_it_comes_from(limits: Limits, sentenc
     assert last.refusal.code in REASONS
 
 
-def test_several_nodes_are_told_in_the_plural() -> None:
+def test_several_nodes_are_printed_in_the_plural() -> None:
     world = on_nodes("a", "b", "c", nodes=40)
     *_, last = verdicts(world, "a", "b", "c", limits=Limits(percent_of_nodes=5))
 

@@ -1,4 +1,4 @@
-"""A plan drawn again after outcomes: it spends what is left, and asks nobody twice."""
+"""A plan drawn again after outcomes: it spends what is left, and asks no pod twice."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.framework.fakes import Cycle, by_name, earlier_rounds_of, planner
 from tests.framework.harness import (
     EVICTOR,
     Sweeping,
-    found,
     guarded_by,
     instance,
+    pod_named,
     proposing,
     sweeper,
 )
@@ -61,8 +61,8 @@ def moved(plan: Plan) -> list[str]:
     [
         pytest.param(E.EVICTED, [], id="evicted"),
         pytest.param(E.BACKGROUND, [], id="moved by others from now on"),
-        pytest.param(E.UNKNOWN, [], id="nobody knows, so it counts"),
-        pytest.param(E.GONE, ["b"], id="gone by itself, so it costs nothing"),
+        pytest.param(E.UNKNOWN, [], id="the result is unknown, so it counts"),
+        pytest.param(E.GONE, ["b"], id="left without our help, so it costs nothing"),
         pytest.param(E.BUDGET, ["b"], id="refused by a budget"),
         pytest.param(E.WEBHOOK, ["b"], id="refused by a webhook"),
         pytest.param(E.CHANGED, ["b"], id="left alone"),
@@ -103,34 +103,34 @@ def test_what_a_move_did_not_use_is_left_to_the_next_pod(
         pytest.param({"a": E.UNSENT}, ["admitted", "admitted"], id="one was never asked"),
     ],
 )
-def test_a_plugin_hears_what_became_of_a_pod(
+def test_a_plugin_learns_what_became_of_a_pod(
     endings: dict[str, MoveResult], verdicts: list[str]
 ) -> None:
-    heard: list[str] = []
+    answers: list[str] = []
 
     def sweep(view: View, draft: Draft) -> None:
         for name in ("a", "b"):
-            verdict = draft.propose(found(view, name), because="was asked")
-            heard.append(verdict.refusal.code if verdict.refusal else verdict.kind)
+            verdict = draft.propose(pod_named(view, name), because="was asked")
+            answers.append(verdict.refusal.code if verdict.refusal else verdict.kind)
 
     drawn_again(sweep, endings)
 
-    assert heard == verdicts
+    assert answers == verdicts
 
 
 def test_a_declined_pod_uses_no_limit_up_so_it_stops_no_plugin() -> None:
     """A limit would have the plugin leave the node, with pods behind that it has yet to meet."""
     limits = Limits(node=1)
-    heard: list[object] = []
+    answers: list[object] = []
 
     def sweep(view: View, draft: Draft) -> None:
         for name in ("a", "b"):
-            verdict = draft.propose(found(view, name), because="was asked")
-            heard.append(verdict.limit)
+            verdict = draft.propose(pod_named(view, name), because="was asked")
+            answers.append(verdict.limit)
 
     drawn_again(sweep, {"a": E.ERROR, "b": E.EVICTED}, limits=limits)
 
-    assert heard == [None, None]
+    assert answers == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_to_ask_for_objections_costs_nothing(
     def sweep(view: View, draft: Draft) -> None:
         for name in ("a", "b", "c"):
             for other in ("a", "b", "c", name):
-                draft.objection(found(view, other))
-            draft.propose(found(view, name), because="was asked")
-            draft.objection(found(view, name))
+                draft.objection(pod_named(view, other))
+            draft.propose(pod_named(view, name), because="was asked")
+            draft.objection(pod_named(view, name))
 
     plan = drawn_again(sweep, endings, limits=Limits(total=2), semantics=semantics)
 
@@ -178,17 +178,17 @@ def test_a_pod_that_left_looks_so_from_where_the_plan_meets_it(semantics: Semant
     looks: list[bool] = []
 
     def sweep(view: View, draft: Draft) -> None:
-        it = found(view, "a")
-        looks.append(draft.is_terminating(it))
-        draft.propose(it, because="was asked")
-        looks.append(draft.is_terminating(it))
+        leaving = pod_named(view, "a")
+        looks.append(draft.is_terminating(leaving))
+        draft.propose(leaving, because="was asked")
+        looks.append(draft.is_terminating(leaving))
 
     drawn_again(sweep, {"a": E.EVICTED}, semantics=semantics)
 
     assert looks == [False, True]
 
 
-def test_a_declined_pod_is_refused_in_the_words_of_whoever_declined() -> None:
+def test_a_declined_pod_is_refused_in_the_words_of_the_one_who_declined() -> None:
     plan = drawn_again(proposing("a"), {"a": E.BUDGET})
     (run,) = plan.runs
 
@@ -241,11 +241,11 @@ AGE = policy("PodLifeTime", "deschedule", {"maxPodLifeTimeSeconds": 60}, maxNoOf
     [
         pytest.param(UNEVEN, SPREAD, 0, id="spread chose its pods before it asked"),
         pytest.param(COPIES, DUPLICATES, 0, id="so did duplicates"),
-        pytest.param(BUSY, LEVEL, 1, id="a node is relieved by whoever goes"),
-        pytest.param(OLD, AGE, 1, id="a limit is used by whoever goes"),
+        pytest.param(BUSY, LEVEL, 1, id="a node is relieved by any pod that goes"),
+        pytest.param(OLD, AGE, 1, id="a limit is used by any pod that goes"),
     ],
 )
-def test_in_parity_a_substitute_is_sought_only_where_the_peer_seeks_one(
+def test_in_parity_a_substitute_is_sought_only_where_upstream_seeks_one(
     world: World, document: dict[str, Any], substitutes: int
 ) -> None:
     planned = planner(document)
@@ -293,7 +293,7 @@ def test_a_limit_that_pods_yet_to_be_met_have_filled_does_not_end_a_turn() -> No
     assert cycle.names == [["a1", "a2", "b0", "b1"], ["b2"], []]
 
 
-def test_substitutes_end_when_nobody_is_left() -> None:
+def test_substitutes_end_when_no_pod_is_left() -> None:
     everybody = {f"p{i}": E.WEBHOOK for i in range(9)}
 
     cycle = Cycle(planner(LEVEL), BUSY.snapshot(), by_name(everybody))

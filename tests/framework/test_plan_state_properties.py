@@ -22,7 +22,7 @@ THOROUGH = settings(max_examples=60, deadline=None, derandomize=True, database=N
 COUNTING = [ending for ending in MoveResult if ending.counts_as_leaving]
 ANY = [
     MoveResult.EVICTED,
-    *(it for it in MoveResult if it not in (MoveResult.SHOWN, MoveResult.UNSENT)),
+    *(result for result in MoveResult if result not in (MoveResult.SHOWN, MoveResult.UNSENT)),
 ]
 
 
@@ -44,7 +44,9 @@ class Case(NamedTuple):
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     world, document = draw(clusters(min_nodes=2)), draw(policies(plugins={EAGER: [{}]}))
-    uids = sorted(it["metadata"]["uid"] for it in world.objects if it["kind"] == "Pod")
+    uids = sorted(
+        manifest["metadata"]["uid"] for manifest in world.objects if manifest["kind"] == "Pod"
+    )
     moving = draw(st.sets(st.sampled_from(uids), max_size=2)) if uids else set()
     return Case(world, document, frozenset(moving), draw(st.integers(0, 2**32)))
 
@@ -52,7 +54,7 @@ def cases(draw: st.DrawFn) -> Case:
 @THOROUGH
 @given(cases())
 def test_no_limit_is_exceeded(case: Case) -> None:
-    """Pods that were on their way count; where they alone exceed a limit, nobody follows."""
+    """Pods that were on their way count; where they alone exceed a limit, no other pod follows."""
     cycle = case.cycle(ANY)
     groups: dict[str, Callable[[Pod], str]] = {
         "maxNoOfPodsToEvictTotal": lambda it: "all",
@@ -62,7 +64,7 @@ def test_no_limit_is_exceeded(case: Case) -> None:
 
     for key, group in groups.items():
         limit, left = case.document.get(key), Counter(map(group, cycle.away + cycle.made))
-        for where in {group(it) for it in cycle.made}:
+        for where in {group(pod) for pod in cycle.made}:
             assert limit is None or left[where] <= limit, (key, where)
 
 
@@ -83,7 +85,7 @@ def test_no_share_of_the_cluster_is_exceeded(case: Case) -> None:
 
 
 def nodes_of(pods: list[Pod]) -> set[str]:
-    return {it.node for it in pods if it.node}
+    return {pod.node for pod in pods if pod.node}
 
 
 @THOROUGH
@@ -92,17 +94,17 @@ def test_no_budget_is_overspent(case: Case) -> None:
     """Of pods that run and are ready, for which a budget pays in any case."""
     cycle = case.cycle(ANY)
     paid: Counter[str] = Counter()
-    for it in cycle.made:
-        if it.state.ready and it.state.phase == "Running" and not it.terminating:
-            paid.update(budget.key for budget in cycle.snapshot.budgets_of(it))
+    for pod in cycle.made:
+        if pod.state.ready and pod.state.phase == "Running" and not pod.terminating:
+            paid.update(budget.key for budget in cycle.snapshot.budgets_of(pod))
 
-    allowed = {it.key: it.disruptions_allowed for it in cycle.snapshot.budgets.values()}
+    allowed = {budget.key: budget.disruptions_allowed for budget in cycle.snapshot.budgets.values()}
     assert {key: count for key, count in paid.items() if count > allowed[key]} == {}
 
 
 @THOROUGH
 @given(cases())
-def test_nobody_is_asked_twice_whatever_the_answer_was(case: Case) -> None:
+def test_no_pod_is_asked_twice_whatever_the_answer_was(case: Case) -> None:
     cycle = case.cycle(ANY)
     uids = [move.pod.uid for move, _ in cycle.moved]
 

@@ -1,4 +1,4 @@
-"""Guards that know beforehand whom they let go are not asked, and answer as if they had been."""
+"""Guards that know beforehand which pods they let go answer without being asked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.framework.harness import drawn, keeper, proposing
 
 
 def guard(asked: list[str], lets_go: Any) -> Plugin:
-    """A guard that notes whom it was asked about and refuses all of them."""
+    """A guard that notes which pods it was asked about and refuses all of them."""
 
     def ask(made: object, pod: Pod) -> Refusal | None:
         asked.append(pod.name)
@@ -57,7 +57,7 @@ def test_all_guards_must_let_a_template_go_before_its_pods_are_not_asked_about()
 
 
 @pytest.mark.parametrize("lets_go", [None, lambda made, template: template.no_such_thing])
-def test_who_cannot_tell_beforehand_is_asked_about_each_pod(lets_go: Any) -> None:
+def test_a_guard_that_cannot_know_beforehand_is_asked_about_each_pod(lets_go: Any) -> None:
     asked: list[str] = []
 
     plan = drawn(WORLD, proposing("f1", "b1"), guards=[guard(asked, lets_go)])

@@ -27,8 +27,8 @@ def offered_by(package: str, where: Path, name: str, value: str) -> EntryPoint:
     home.mkdir()
     (home / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     (home / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {__name__}:{value}\n")
-    (found,) = Distribution.at(home).entry_points
-    return found
+    (entry_point,) = Distribution.at(home).entry_points
+    return entry_point
 
 
 def test_plugins_are_found_by_name_in_order() -> None:
@@ -80,7 +80,7 @@ def test_our_own_plugins_are_found_by_entry_point(name: str) -> None:
         ),
     ],
 )
-def test_an_entry_point_that_keeps_no_promise_is_told(
+def test_an_entry_point_that_keeps_no_promise_is_reported(
     name: str, value: str, says: list[str], tmp_path: Path
 ) -> None:
     with pytest.raises(PluginError) as caught:
@@ -91,7 +91,7 @@ def test_an_entry_point_that_keeps_no_promise_is_told(
         load_plugins([offered_by("brittle", tmp_path, name, value)])
 
 
-def test_a_package_that_cannot_be_imported_is_told() -> None:
+def test_a_package_that_cannot_be_imported_is_reported() -> None:
     broken = EntryPoint(name="One", value="no_such_module_anywhere:PLUGIN", group=GROUP)
 
     with pytest.raises(PluginError, match=r"`One` .* cannot be loaded .* ModuleNotFoundError"):
@@ -143,7 +143,7 @@ def test_a_registry_grows_into_another() -> None:
         small["Two"]
 
 
-def test_a_plugin_tells_the_points_it_serves() -> None:
+def test_a_plugin_lists_the_points_it_serves() -> None:
     served = Plugin(name="It", filter=lambda args, view, pod: None, sort=lambda *_: 0)
 
     assert served.points == {"filter", "sort"}

@@ -45,12 +45,12 @@ NODES = [
 def test_a_cycle_works_on_ready_nodes_that_are_selected(selector: str, names: list[str]) -> None:
     view = View(cluster(*NODES).snapshot(), PARITY, parse_selector(selector))
 
-    assert [it.name for it in view.nodes] == names
+    assert [node.name for node in view.nodes] == names
     assert view.names_in_scope == set(names)
 
 
 def test_a_snapshot_knows_neither_policy_nor_plan() -> None:
-    names = {it.name for it in fields(Snapshot)} | set(vars(Snapshot))
+    names = {field.name for field in fields(Snapshot)} | set(vars(Snapshot))
 
     assert names.isdisjoint(
         {"semantics", "node_selector", "in_scope", "nodes", "fit", "outlook", "prepared"}
@@ -62,7 +62,7 @@ def test_what_plugins_read_of_the_snapshot_is_at_hand() -> None:
     snapshot = world.snapshot()
     view = View(snapshot)
 
-    shared = [it.name for it in fields(Snapshot)]
+    shared = [field.name for field in fields(Snapshot)]
     assert all(getattr(view, name) is getattr(snapshot, name) for name in shared)
     assert view.pods == snapshot.pods
     assert view.replicas == snapshot.replicas
@@ -74,7 +74,7 @@ def test_what_plugins_read_of_the_snapshot_is_at_hand() -> None:
 
 
 def names(pods: list[Pod]) -> set[str]:
-    return {it.name for it in pods}
+    return {pod.name for pod in pods}
 
 
 def test_arguments_select_pods_by_namespace_and_labels() -> None:
@@ -157,15 +157,15 @@ def test_a_view_is_freed_as_soon_as_its_plan_is_drawn(*, fails: bool) -> None:
 
     def deschedule(args: Any, view: View, draft: Draft) -> None:
         views.append(weakref.ref(view))
-        for it in view.pods:
-            draft.propose(it, because="was asked")
+        for each_pod in view.pods:
+            draft.propose(each_pod, because="was asked")
 
     def needs(args: Any, view: View) -> list[str]:
         views.append(weakref.ref(view))
         view.prepare_once(args, Remembering)
         return ["something is missing"] if fails else []
 
-    guard = Plugin(name="Guard", filter=PreparedFilter(Remembering, lambda made, it: None))
+    guard = Plugin(name="Guard", filter=PreparedFilter(Remembering, lambda made, pod: None))
     taker = Plugin(name="Taker", deschedule=deschedule, needs=needs)  # type: ignore[arg-type]
     profile = Profile(
         name="p",
