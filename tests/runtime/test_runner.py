@@ -27,22 +27,22 @@ def world(*pods: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
     return [full.node, node("n2").node, *full.pods]
 
 
-def play(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
+def play(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
 
 
 def test_one_cycle_and_the_end_if_there_is_no_interval() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(world(pod("a", age=OLD), pod("b", age=YOUNG)), interval=0) as stage:
             assert await stage.working == 0
             assert stage.evictions == ["a"]
             assert len(stage.log_lines("cycle done")) == 1
 
-    play(story())
+    play(scenario())
 
 
 def test_an_interval_is_counted_from_start_to_start() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(world(pod("a", age=OLD))) as stage:
             await stage.cycles(1)
             stage.clock.advance(timedelta(seconds=INTERVAL - 0.001))
@@ -52,11 +52,11 @@ def test_an_interval_is_counted_from_start_to_start() -> None:
             stage.clock.advance(timedelta(seconds=0.001))
             await stage.cycles(2)
 
-    play(story())
+    play(scenario())
 
 
 def test_a_step_of_the_wall_clock_neither_hastens_nor_delays_a_cycle() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(world(pod("a", age=YOUNG))) as stage:
             await stage.cycles(1)
             stage.clock.step(timedelta(hours=-7))
@@ -69,12 +69,12 @@ def test_a_step_of_the_wall_clock_neither_hastens_nor_delays_a_cycle() -> None:
             await stage.next_cycle()
             assert stage.evictions == ["a"], "by the wall it is old now"
 
-    play(story())
+    play(scenario())
 
 
 def test_no_pod_is_asked_twice_while_it_leaves() -> None:
-    async def story() -> None:
-        # The pocket server takes a pod away at once; here its deletion is not heard of.
+    async def scenario() -> None:
+        # The test API server deletes a pod at once; here the watch does not show it.
         mute = Fault(verbs=("watch",), path="/api/v1/pods", times=99, bytes_per_second=1)
         async with running(world(pod("a", age=OLD))) as stage:
             stage.server.faults.add(mute)
@@ -83,14 +83,14 @@ def test_no_pod_is_asked_twice_while_it_leaves() -> None:
             await stage.next_cycle()
             assert stage.evictions == ["a"]
 
-    play(story())
+    play(scenario())
 
 
 # -- policies ------------------------------------------------------------------------------------
 
 
 def test_a_policy_that_changes_is_taken_from_the_next_cycle_on() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         never = policy(configs=[{"name": "PodLifeTime", "args": {"maxPodLifeTimeSeconds": 10**8}}])
         async with running(world(pod("a", age=OLD)), never) as stage:
             await stage.cycles(1)
@@ -101,7 +101,7 @@ def test_a_policy_that_changes_is_taken_from_the_next_cycle_on() -> None:
             assert stage.evictions == ["a"]
             assert len(stage.log_lines("policy loaded")) == 1
 
-    play(story())
+    play(scenario())
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_a_policy_that_changes_is_taken_from_the_next_cycle_on() -> None:
         pytest.param(None, "there is no file", id="one that is gone"),
     ],
 )
-def test_a_policy_that_turns_bad_is_told_once_and_changes_nothing(
+def test_a_policy_that_turns_bad_is_logged_once_and_changes_nothing(
     text: str | None, says: str
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(world(pod("a", age=ALMOST))) as stage:
             await stage.cycles(1)
             if text is None:
@@ -123,8 +123,8 @@ def test_a_policy_that_turns_bad_is_told_once_and_changes_nothing(
             else:
                 stage.write(text)
             await stage.next_cycle()
-            (told,) = stage.log_lines("policy not loaded")
-            assert says in told
+            (line,) = stage.log_lines("policy not loaded")
+            assert says in line
             assert stage.evictions == []
 
             await stage.next_cycle()
@@ -135,35 +135,35 @@ def test_a_policy_that_turns_bad_is_told_once_and_changes_nothing(
             await stage.next_cycle()
             assert len(stage.log_lines("policy loaded")) == 1
 
-    play(story())
+    play(scenario())
 
 
 def test_a_policy_that_reads_other_kinds_has_them_listed() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(world(pod("a", age=OLD))) as stage:
             await stage.cycles(1)
             stage.write(policy(version="resettle/v1"))
             await stage.next_cycle()
-            listed = {it.path for it in stage.server.requests}
+            listed = {request.path for request in stage.server.requests}
             assert "/api/v1/persistentvolumeclaims" in listed
 
-    play(story())
+    play(scenario())
 
 
 def test_a_first_policy_that_cannot_be_used_ends_the_run() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running([], {"apiVersion": "nonsense"}) as stage:
             with pytest.raises(Exception, match="nonsense"):
                 await stage.working
 
-    play(story())
+    play(scenario())
 
 
 # -- what the API server declines ----------------------------------------------------------------
 
 
 def test_a_plan_that_is_declined_in_part_is_drawn_again_from_the_same_snapshot() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         pods = [pod(name, age=age) for name, age in (("a", "5h"), ("b", "4h"), ("c", "3h"))]
         limited = policy(maxNoOfPodsToEvictTotal=1)
         async with running(world(*pods), limited, interval=0) as stage:
@@ -176,18 +176,18 @@ def test_a_plan_that_is_declined_in_part_is_drawn_again_from_the_same_snapshot()
             assert "evicted=1" in done
             assert "rounds=2" in done
 
-    play(story())
+    play(scenario())
 
 
-def test_a_budget_that_the_plan_reckoned_with_is_never_asked_for_more() -> None:
-    async def story() -> None:
+def test_no_more_is_asked_of_a_budget_than_the_plan_counted_on() -> None:
+    async def scenario() -> None:
         pods = [pod(name, age=OLD, labels={"app": "web"}, owner="ReplicaSet/web") for name in "abc"]
         allows = budget("web", allowed=1, labels={"app": "web"})
         async with running([*world(*pods), allows], interval=0) as stage:
             assert await stage.working == 0
             assert len(stage.evictions) == 1
 
-    play(story())
+    play(scenario())
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_budget_that_the_plan_reckoned_with_is_never_asked_for_more() -> None:
     ],
 )
 def test_pods_that_are_held_back_get_an_event(wanted: bool, failures: list[str]) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         spent = budget("spent", allowed=0, labels={"app": "shy"})
         pods = [pod("a", age="5h"), pod("b", age="4h")]
         shy = node("n3").holding(pod("c", age=OLD, labels={"app": "shy"}))
@@ -207,17 +207,17 @@ def test_pods_that_are_held_back_get_an_event(wanted: bool, failures: list[str])
         async with running(objects, limited, interval=0) as stage:
             assert await stage.working == 0
             events = stage.server.store.list("Event")
-            warnings = [it for it in events if it["type"] == "Warning"]
-            told = sorted(it["involvedObject"]["name"] for it in warnings)
-            assert told == ["b", "c"][: 2 * wanted]
-            for said in failures:
-                assert any(said in it["message"] for it in warnings)
+            warnings = [event for event in events if event["type"] == "Warning"]
+            names = sorted(warning["involvedObject"]["name"] for warning in warnings)
+            assert names == ["b", "c"][: 2 * wanted]
+            for failure in failures:
+                assert any(failure in warning["message"] for warning in warnings)
 
-    play(story())
+    play(scenario())
 
 
 def test_an_answer_that_is_lost_counts_until_it_is_known() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(world(pod("a", age="5h"), pod("b", age="4h"))) as stage:
             stage.server.faults.add(Fault(path="*/a/eviction", status=504, times=1))
             await stage.cycles(1)
@@ -232,20 +232,20 @@ def test_an_answer_that_is_lost_counts_until_it_is_known() -> None:
             assert len(stage.log_lines("not evicted after all")) == 1
             assert stage.evictions == ["a", "b", "a"]
 
-    play(story())
+    play(scenario())
 
 
 # -- movers --------------------------------------------------------------------------------------
 
 
 class Gentle:
-    """A mover that asks nobody and remembers what it was told."""
+    """A mover that sends nothing and keeps the options of each move."""
 
     def __init__(self) -> None:
-        self.told: list[Options] = []
+        self.options: list[Options] = []
 
     async def move(self, move: Move, options: Options) -> MoveResponse:
-        self.told.append(options)
+        self.options.append(options)
         return MoveResponse(MoveResult.EVICTED)
 
 
@@ -255,7 +255,7 @@ def test_a_profile_may_have_a_mover_of_its_own() -> None:
     def make(args: Args, hands: ApiRequests) -> Gentle:
         return gentle
 
-    async def story() -> None:
+    async def scenario() -> None:
         document = policy(
             version="resettle/v1", evict={"enabled": ["Gentle"]}, gracePeriodSeconds=7
         )
@@ -264,19 +264,19 @@ def test_a_profile_may_have_a_mover_of_its_own() -> None:
         async with running(objects, document, plugins=[mover], interval=0) as stage:
             assert await stage.working == 0
             assert stage.evictions == []
-            (options,) = gentle.told
+            (options,) = gentle.options
             assert (options.initiator, options.profile) == ("PodLifeTime", "main")
             assert options.grace_period_seconds == 7
             assert "is 3h old" in options.reason
 
-    play(story())
+    play(scenario())
 
 
 # -- stopping, leading, and being allowed to -------------------------------------------------------
 
 
 def test_a_stop_midway_sends_nothing_more_and_awaits_what_was_sent() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         pods = [pod(f"p{i:02}", age=OLD) for i in range(40)]
         async with running(world(*pods)) as stage:
             stage.server.faults.add(Fault(path=EVICTIONS, times=99, delay_seconds=0.2))
@@ -288,7 +288,7 @@ def test_a_stop_midway_sends_nothing_more_and_awaits_what_was_sent() -> None:
             assert len(stage.log_lines("evicted")) == asked
             assert f"unsent={40 - asked}" in stage.log_lines("cycle done")[0]
 
-    play(story())
+    play(scenario())
 
 
 def holder(server: ApiServer) -> str:
@@ -299,7 +299,7 @@ def holder(server: ApiServer) -> str:
 
 
 def test_only_a_leader_acts_and_it_gives_the_lease_back() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(world(pod("a", age=OLD)), lease=LeaseSettings()) as stage:
             await stage.cycles(1)
             assert holder(stage.server) == "me"
@@ -307,11 +307,11 @@ def test_only_a_leader_acts_and_it_gives_the_lease_back() -> None:
             assert await stage.working == 0
             assert not holder(stage.server)
 
-    play(story())
+    play(scenario())
 
 
 def test_a_lease_that_is_lost_ends_the_run() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(world(pod("a", age=YOUNG)), lease=LeaseSettings()) as stage:
             await stage.cycles(1)
             stage.server.faults.add(Fault(path="*/leases/*", status=500, times=999))
@@ -321,11 +321,11 @@ def test_a_lease_that_is_lost_ends_the_run() -> None:
             assert await stage.working == 1
             assert len(stage.log_lines("lease lost")) == 1
 
-    play(story())
+    play(scenario())
 
 
-def test_a_right_that_is_missing_is_told_before_anything_is_done() -> None:
-    async def story() -> None:
+def test_a_missing_permission_is_reported_before_anything_is_done() -> None:
+    async def scenario() -> None:
         ban = DeniedPermission(verb="create", resource="pods/eviction")
         server = ApiServer(world(pod("a", age=OLD)), clock=ManualClock(), denied=[ban])
         async with running([], server=server) as stage:
@@ -333,22 +333,26 @@ def test_a_right_that_is_missing_is_told_before_anything_is_done() -> None:
                 await stage.working
             assert stage.evictions == []
 
-    play(story())
+    play(scenario())
 
 
 def test_a_dry_run_shows_what_it_would_do() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(world(pod("a", age=OLD)), interval=0, dry_run=True) as stage:
             assert await stage.working == 0
             assert len(stage.log_lines("would evict")) == 1
-            assert {it.verb for it in stage.server.requests} <= {"list", "watch", "create"}
+            assert {request.verb for request in stage.server.requests} <= {
+                "list",
+                "watch",
+                "create",
+            }
             assert stage.evictions == []
 
-    play(story())
+    play(scenario())
 
 
 def test_what_is_known_must_be_fresh() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(world(pod("a", age=YOUNG))) as stage:
             await stage.cycles(1)
             stage.server.faults.add(Fault(status=503, times=9999))
@@ -358,15 +362,15 @@ def test_what_is_known_must_be_fresh() -> None:
             assert stage.evictions == []
             assert "old; the watch is broken" in stage.log_lines("cycle skipped")[0]
 
-    play(story())
+    play(scenario())
 
 
 def test_no_policy_file_is_an_error_of_one_line() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running([]) as stage:
             stage.runner.stop()
             await stage.working
         with pytest.raises(InputError, match="there is no file"):
             await stage.runner.run()
 
-    play(story())
+    play(scenario())

@@ -11,8 +11,8 @@ from tests.runtime.harness import running
 WORLD = [node("n1").node, *node("n1").holding(pod("a", age="1m"), pod("b", age="1m")).pods]
 
 
-def test_each_kind_is_told_of_with_how_many_there_are() -> None:
-    async def story() -> None:
+def test_each_kind_is_logged_with_the_number_of_its_objects() -> None:
+    async def scenario() -> None:
         async with running(WORLD) as stage:
             await stage.cycles(1)
 
@@ -26,11 +26,11 @@ def test_each_kind_is_told_of_with_how_many_there_are() -> None:
             ]
             assert all(" digest=" in line for line in stage.log_lines("cache state"))
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_moves_in_flight_are_told_of_by_their_stage() -> None:
-    async def story() -> None:
+def test_moves_in_flight_are_counted_by_their_stage() -> None:
+    async def scenario() -> None:
         moved_by_others = dict.fromkeys((ON_REQUEST, IN_PROGRESS), "")
         moving = pod("vm", age="1m", metadata={"annotations": moved_by_others})
         async with running([*WORLD, *node("n1").holding(moving).pods]) as stage:
@@ -40,14 +40,14 @@ def test_moves_in_flight_are_told_of_by_their_stage() -> None:
 
             assert stage.log_lines("in flight") == ["INFO in flight moves=1 confirmed=1"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_nothing_is_known_before_the_first_list() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running([], server=ApiServer(WORLD)) as stage:
             stage.runner.log_state()
 
             assert stage.log == ["INFO nothing listed yet"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())

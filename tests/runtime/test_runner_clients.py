@@ -24,7 +24,7 @@ from resettle.testing import ManualClock
 def test_evictions_and_events_are_held_back_and_watches_never(
     qps: float, burst: int, at_once: float
 ) -> None:
-    async def told() -> tuple[float, float, float]:
+    async def rates() -> tuple[float, float, float]:
         settings = ComponentSettings(qps=qps, burst=burst)
         access = Access(server="http://127.0.0.1:9")
         async with open_clients(access, settings, ManualClock(), Stop()) as clients:
@@ -34,4 +34,4 @@ def test_evictions_and_events_are_held_back_and_watches_never(
                 clients.for_events.at_once(),
             )
 
-    assert asyncio.run(told()) == (math.inf, at_once, at_once)
+    assert asyncio.run(rates()) == (math.inf, at_once, at_once)

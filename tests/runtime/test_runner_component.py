@@ -112,8 +112,8 @@ def runner_of(
     return ComponentRunner(component, settings, ACCESS, policy_file, clock, Log.to(log))
 
 
-def play(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(story, 20))
+def play(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, 20))
 
 
 @pytest.mark.parametrize(
@@ -126,13 +126,13 @@ def play(story: Coroutine[Any, Any, None]) -> None:
     ],
 )
 def test_the_exit_code_says_how_the_only_pass_ended(ending: str, code: int, seen: str) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         component = Counting(ending)
 
         assert await runner_of(component, ManualClock(), []).run() == code
         assert component.seen == ["start", seen]
 
-    play(story())
+    play(scenario())
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_the_exit_code_says_how_the_only_pass_ended(ending: str, code: int, seen
 def test_after_a_failed_pass_the_next_begins_after(
     retry_seconds: float | None, waits: list[float]
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         clock = ManualClock()
         component = Counting(FAILED, RAISED, STALE, DONE, retry_seconds=retry_seconds)
         runner = runner_of(component, clock, [], interval=INTERVAL)
@@ -162,11 +162,11 @@ def test_after_a_failed_pass_the_next_begins_after(
 
         assert await working == 0
 
-    play(story())
+    play(scenario())
 
 
 def test_a_component_may_only_serve_until_it_is_stopped() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         component, log = OnlyServing(), list[str]()
         runner = runner_of(component, ManualClock(), log)
         runner.log_state()
@@ -183,7 +183,7 @@ def test_a_component_may_only_serve_until_it_is_stopped() -> None:
         assert runner.status().ages is None
         assert log == ["INFO nothing listed yet", "INFO stopping"]
 
-    play(story())
+    play(scenario())
 
 
 def test_a_session_that_cannot_be_opened_ends_a_start_and_is_tried_again_later(
@@ -196,7 +196,7 @@ def test_a_session_that_cannot_be_opened_ends_a_start_and_is_tried_again_later(
         document["profiles"][0]["name"] = name
         file.write_text(str(document).replace("'", '"'))
 
-    async def story() -> None:
+    async def scenario() -> None:
         clock, log = ManualClock(), list[str]()
         first = Counting()
         first.refused_sessions = {1}
@@ -223,17 +223,17 @@ def test_a_session_that_cannot_be_opened_ends_a_start_and_is_tried_again_later(
 
         assert await working == 0
         assert component.seen == ["start", "pass", "no session: no list", "pass"]
-        assert [it.profiles for it in component.policies if it] == [["main"], ["third"]]
+        assert [loaded.profiles for loaded in component.policies if loaded] == [["main"], ["third"]]
 
     write("main")
-    play(story())
+    play(scenario())
 
 
 def test_a_policy_that_was_read_ahead_is_not_read_again_at_the_start(tmp_path: Path) -> None:
     file = tmp_path / "policy.json"
     file.write_text(str(policy()).replace("'", '"'))
 
-    async def story() -> None:
+    async def scenario() -> None:
         clock, log = ManualClock(), Log.to([])
         settings = ComponentSettings(policy_file=str(file))
         policy_file = policy_file_of(settings, default_registry(), clock, log)
@@ -245,6 +245,6 @@ def test_a_policy_that_was_read_ahead_is_not_read_again_at_the_start(tmp_path: P
         assert (
             await ComponentRunner(component, settings, ACCESS, policy_file, clock, log).run() == 0
         )
-        assert [it.profiles for it in component.policies if it] == [["main"]]
+        assert [loaded.profiles for loaded in component.policies if loaded] == [["main"]]
 
-    play(story())
+    play(scenario())

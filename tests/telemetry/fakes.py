@@ -43,12 +43,15 @@ class Receiver(trace_service_pb2_grpc.TraceServiceServicer):
     def service(self) -> dict[str, str]:
         """What the sender says of itself."""
         resource = self.requests[0].resource_spans[0].resource
-        return {it.key: it.value.string_value for it in resource.attributes}
+        return {attribute.key: attribute.value.string_value for attribute in resource.attributes}
 
 
 def facts(span: Any) -> dict[str, Any]:
     """The attributes of a span, or of an event."""
-    return {it.key: it.value.string_value or it.value.int_value for it in span.attributes}
+    return {
+        attribute.key: attribute.value.string_value or attribute.value.int_value
+        for attribute in span.attributes
+    }
 
 
 @contextmanager

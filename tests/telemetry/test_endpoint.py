@@ -42,7 +42,7 @@ def world(*pods: dict[str, Any]) -> list[dict[str, Any]]:
 
 def lists_of_pods(server: ApiServer) -> int:
     """How often pods were asked for, listed or watched."""
-    return sum(it.path == PODS for it in server.requests)
+    return sum(request.path == PODS for request in server.requests)
 
 
 class Seen(NamedTuple):
@@ -60,7 +60,11 @@ class Seen(NamedTuple):
 
     async def read(self, name: str, **labels: str) -> float:
         """The value of all lines with this name and these labels together."""
-        lines = [it for it in readings((await self.ask("/metrics")).body) if it.name == name]
+        lines = [
+            reading
+            for reading in readings((await self.ask("/metrics")).body)
+            if reading.name == name
+        ]
         return sum(line.value for line in lines if labels.items() <= line.labels.items())
 
 
@@ -77,7 +81,7 @@ async def seen(*given: Any, metrics: bool = True, **more: Any) -> AsyncIterator[
 
 
 def test_a_run_that_is_well_says_so_and_shows_what_it_did() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with seen(world(pod("a", age="3h"))) as run:
             await run.stage.cycles(1)
             for path in ("/healthz", "/livez", "/readyz", "/healthz/Descheduler", "/readyz/cache"):
@@ -94,7 +98,7 @@ def test_a_run_that_is_well_says_so_and_shows_what_it_did() -> None:
         (line,) = [line for line in run.log if "serving" in line]
         assert f"port={run.port} certificate=self-signed" in line
 
-    play(story())
+    play(scenario())
 
 
 def test_it_answers_while_a_plan_is_being_drawn() -> None:
@@ -104,7 +108,7 @@ def test_it_answers_while_a_plan_is_being_drawn() -> None:
         drawing.set()
         assert go_on.wait(SECONDS)
 
-    async def story() -> None:
+    async def scenario() -> None:
         plugin = Plugin(name="Slow", deschedule=slow)
         document = policy("Slow", configs=[{"name": "Slow"}])
         async with seen(world(pod("a")), document, plugins=[plugin]) as run:
@@ -118,11 +122,11 @@ def test_it_answers_while_a_plan_is_being_drawn() -> None:
             await run.stage.cycles(1)
             assert await run.read("resettle_cycles_total", result="done") == 1
 
-    play(story())
+    play(scenario())
 
 
 def test_it_is_alive_and_not_ready_before_the_cluster_is_listed() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         server = ApiServer(world(pod("a")), clock=ManualClock())
         server.faults.add(Fault(path=PODS, status=500, times=9999))
         async with seen([], server=server) as run:
@@ -134,11 +138,11 @@ def test_it_is_alive_and_not_ready_before_the_cluster_is_listed() -> None:
             assert "[+]policy ok\n" in response.text
             assert await run.read("resettle_cache_synced") == 0
 
-    play(story())
+    play(scenario())
 
 
 def test_what_is_known_gets_old_and_it_is_no_longer_ready_but_alive() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with seen(world(pod("a"))) as run:
             await run.stage.cycles(1)
             server = run.stage.server
@@ -154,7 +158,7 @@ def test_what_is_known_gets_old_and_it_is_no_longer_ready_but_alive() -> None:
             assert await run.status("/livez") == 200
             assert await run.read("resettle_cache_age_seconds", kind="Pod") >= 181
 
-    play(story())
+    play(scenario())
 
 
 def test_a_cycle_that_hangs_is_not_alive() -> None:
@@ -164,7 +168,7 @@ def test_a_cycle_that_hangs_is_not_alive() -> None:
         drawing.set()
         assert go_on.wait(SECONDS)
 
-    async def story() -> None:
+    async def scenario() -> None:
         plugin = Plugin(name="Slow", deschedule=slow)
         document = policy("Slow", configs=[{"name": "Slow"}])
         async with seen(world(pod("a")), document, plugins=[plugin]) as run:
@@ -179,11 +183,11 @@ def test_a_cycle_that_hangs_is_not_alive() -> None:
             finally:
                 go_on.set()
 
-    play(story())
+    play(scenario())
 
 
 def test_a_standby_is_ready_and_says_that_it_is_one() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         spec = {"holderIdentity": "another", "leaseDurationSeconds": 137}
         meta = {"name": "descheduler", "namespace": "kube-system"}
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta}
@@ -195,33 +199,33 @@ def test_a_standby_is_ready_and_says_that_it_is_one() -> None:
             assert await run.read("resettle_role", role="standby") == 1
             assert run.stage.evictions == []
 
-    play(story())
+    play(scenario())
 
 
 def test_a_lease_that_is_lost_is_neither_ready_nor_alive() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with seen(world(pod("a")), lease=LeaseSettings()) as run:
             await run.stage.cycles(1)
             assert await run.status("/livez") == 200
-            # Nothing of the process moves on, but its clock does: it has not heard of this yet.
+            # Nothing of the process moves on, but its clock does: it does not know of this yet.
             run.stage.server.faults.add(Fault(path="*/leases/*", status=500, times=999))
             run.stage.clock.advance(timedelta(seconds=108))
             assert await run.status("/livez") == 500
             response = await run.ask("/readyz")
             assert "[-]leaderElection failed: the lease was lost\n" in response.text
 
-    play(story())
+    play(scenario())
 
 
 def test_a_delete_resets_metrics() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with seen(world(pod("a", age="3h"))) as run:
             await run.stage.cycles(1)
             response = await run.ask("/metrics", "DELETE")
             assert (response.status, response.text) == (200, "metrics reset\n")
             assert await run.read("descheduler_pods_evicted_total") == 0
 
-    play(story())
+    play(scenario())
 
 
 @pytest.mark.parametrize(
@@ -236,15 +240,15 @@ def test_a_delete_resets_metrics() -> None:
     ],
 )
 def test_what_is_not_served_is_refused(path: str, method: str, status: int) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with seen(world(pod("a"))) as run:
             assert (await run.ask(path, method)).status == status
 
-    play(story())
+    play(scenario())
 
 
 def test_without_metrics_health_is_served_all_the_same() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with seen(world(pod("a", age="3h")), metrics=False) as run:
             await run.stage.cycles(1)
             assert await run.status("/livez") == 200
@@ -252,11 +256,11 @@ def test_without_metrics_health_is_served_all_the_same() -> None:
             assert response.status == 404
             assert "/metrics" not in response.text
 
-    play(story())
+    play(scenario())
 
 
 def test_a_port_that_is_taken_ends_a_run_unless_serving_is_optional() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         log: list[str] = []
         async with seen(world(pod("a"))) as run:
             there: dict[str, Any] = {"port": run.port, "address": "127.0.0.1"}
@@ -274,11 +278,11 @@ def test_a_port_that_is_taken_ends_a_run_unless_serving_is_optional() -> None:
                 (line,) = log
             assert line.startswith("WARNING nothing is served reason=")
 
-    play(story())
+    play(scenario())
 
 
 def test_without_an_endpoint_nothing_is_served_or_counted() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         log: list[str] = []
         endpoint = Endpoint(None, NO_API_SERVER, SYSTEM, Log.to(log), build_run_metrics)
         assert endpoint.metrics is None
@@ -287,7 +291,7 @@ def test_without_an_endpoint_nothing_is_served_or_counted() -> None:
             await stage.cycles(1)
         assert log == []
 
-    play(story())
+    play(scenario())
 
 
 @pytest.mark.parametrize(
@@ -296,7 +300,7 @@ def test_without_an_endpoint_nothing_is_served_or_counted() -> None:
 def test_metrics_can_be_protected_and_health_stays_open(
     headers: dict[str, str], status: int, tmp_path: Path
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         with ApiServer([], token=OURS) as server:
             access = read_kubeconfig(str(server.kubeconfig(tmp_path / "kubeconfig")))
             settings = EndpointSettings(port=0, address="127.0.0.1", protected=True)
@@ -308,11 +312,11 @@ def test_metrics_can_be_protected_and_health_stays_open(
                 assert (await get(port, "/livez")).status == 200
             assert "metrics=protected" in log[0]
 
-    play(story())
+    play(scenario())
 
 
 def test_a_run_that_may_not_ask_about_clients_does_not_start(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         with ApiServer([], denied=[DeniedPermission(resource="subjectaccessreviews")]) as server:
             access = read_kubeconfig(str(server.kubeconfig(tmp_path / "kubeconfig")))
             settings = EndpointSettings(port=0, address="127.0.0.1", protected=True)
@@ -321,4 +325,4 @@ def test_a_run_that_may_not_ask_about_clients_does_not_start(tmp_path: Path) -> 
                 async with endpoint.open(lambda: ComponentStatus(role=Role.ALONE)):
                     pass
 
-    play(story())
+    play(scenario())

@@ -21,20 +21,20 @@ from .fakes import Receiver, facts, receiving
 WORLD = cluster(node("n1").holding(pod("old", age="2h")), node("n2")).objects
 
 
-def play(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
+def play(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
 
 
 def followed(receiver: Receiver, tracing: TracingSettings, document: Object | None = None) -> None:
     """A cycle over the world, sent to the receiver."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         with send_traces(tracing, Log.to([])) as spans:
             async with running(WORLD, document, spans=spans) as stage:
                 await stage.cycles(1)
                 await stage.until(lambda: bool(receiver.named("runDeschedulerLoop")))
 
-    play(story())
+    play(scenario())
 
 
 def test_a_cycle_is_a_trace_with_its_plugins_and_evictions_within() -> None:
@@ -75,7 +75,7 @@ def test_a_cycle_is_a_trace_with_its_plugins_and_evictions_within() -> None:
 
 
 def test_an_eviction_that_is_refused_is_an_event_of_its_span() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         refused = Fault(path="*/eviction", status=500, times=9, message="no such luck")
         with send_traces(TracingSettings(endpoint=receiver.endpoint), Log.to([])) as spans:
             server = ApiServer(WORLD, faults=[refused])
@@ -84,7 +84,7 @@ def test_an_eviction_that_is_refused_is_an_event_of_its_span() -> None:
                 await stage.until(lambda: bool(receiver.named("runDeschedulerLoop")))
 
     with receiving() as receiver:
-        play(story())
+        play(scenario())
 
     (span, *_) = receiver.named("EvictPod")
     (event,) = span.events
@@ -106,7 +106,7 @@ def test_a_collector_may_be_reached_over_tls(tmp_path: Path) -> None:
 
 
 def test_nothing_is_sampled_at_a_rate_of_zero() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         tracing = TracingSettings(endpoint=receiver.endpoint, sample_rate=0)
         with send_traces(tracing, Log.to([])) as spans:
             async with running(WORLD, spans=spans) as stage:
@@ -114,7 +114,7 @@ def test_nothing_is_sampled_at_a_rate_of_zero() -> None:
                 assert stage.evictions == ["old"]
 
     with receiving() as receiver:
-        play(story())
+        play(scenario())
 
     assert receiver.spans == []
 
@@ -123,15 +123,15 @@ def test_a_collector_that_is_away_costs_traces_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("resettle.telemetry.tracing.SEND_SECONDS", 0.2)
-    told: list[str] = []
+    lines: list[str] = []
 
-    async def story() -> None:
-        with send_traces(TracingSettings(endpoint="localhost:9"), Log.to(told)) as spans:
+    async def scenario() -> None:
+        with send_traces(TracingSettings(endpoint="localhost:9"), Log.to(lines)) as spans:
             async with running(WORLD, spans=spans) as stage:
                 await stage.cycles(1)
                 assert stage.evictions == ["old"]
-                await stage.until(lambda: bool(told))
+                await stage.until(lambda: bool(lines))
 
-    play(story())
+    play(scenario())
 
-    assert told[0].startswith("WARNING traces dropped reason=")
+    assert lines[0].startswith("WARNING traces dropped reason=")

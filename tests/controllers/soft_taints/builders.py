@@ -54,13 +54,13 @@ def view_of(nodes: Iterable[Node], selector: Selector = EVERYTHING) -> View:
 
 
 def bands_of(used: Mapping[Node, float | None], lines: Lines) -> Bands:
-    """The bands of nodes with this use; None for one that nobody has measured."""
-    measured = {it: {METRIC: share} for it, share in used.items() if share is not None}
+    """The bands of nodes with this use; None for a node without a measurement."""
+    measured = {name: {METRIC: share} for name, share in used.items() if share is not None}
     return sort_into_bands(used, measured, lines)
 
 
 class Figures(RequestedUsage):
-    """Figures that are known for all nodes but those which nobody has measured."""
+    """Figures that are known for all nodes except those without a measurement."""
 
     def __init__(self, used: Mapping[Node, float | None]) -> None:
         super().__init__(view_of(used))
@@ -85,5 +85,5 @@ def wanted(
     return taints_for_bands(view, bands_of(used, lines), Figures(used), marked)
 
 
-def taints(found: NodeTaints) -> dict[str, tuple[Taint, ...]]:
-    return {name: desired.taints for name, desired in found.items()}
+def taints(node_taints: NodeTaints) -> dict[str, tuple[Taint, ...]]:
+    return {name: desired.taints for name, desired in node_taints.items()}

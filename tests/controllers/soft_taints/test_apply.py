@@ -48,7 +48,7 @@ def allowed() -> None:
 
 
 class Scene:
-    """Patches sent to a pocket server, and what it holds afterwards."""
+    """Patches sent to a test API server, and what it holds afterwards."""
 
     def __init__(self, *nodes: dict[str, Any], **server: Any) -> None:
         self.server = ApiServer(nodes, **server)
@@ -56,32 +56,35 @@ class Scene:
     def play(
         self, *patches: TaintPatch, may_act: Callable[[], None] = allowed
     ) -> list[tuple[str, WriteResult]]:
-        return [(it.patch.node, it.result) for it in self.outcomes(*patches, may_act=may_act)]
+        return [
+            (outcome.patch.node, outcome.result)
+            for outcome in self.outcomes(*patches, may_act=may_act)
+        ]
 
     def outcomes(
         self, *patches: TaintPatch, may_act: Callable[[], None] = allowed
     ) -> list[PatchResult]:
-        async def story() -> list[PatchResult]:
+        async def scenario() -> list[PatchResult]:
             async with self.server, Client(Access(server=self.server.url)) as client:
                 return await apply_patches(NodeWriter(client, may_act), patches)
 
-        return asyncio.run(story())
+        return asyncio.run(scenario())
 
     def taints(self, name: str) -> list[dict[str, Any]]:
-        found = self.server.store.get("Node", name)
-        assert found is not None
-        return list(found["spec"].get("taints") or ())
+        node = self.server.store.get("Node", name)
+        assert node is not None
+        return list(node["spec"].get("taints") or ())
 
     @property
     def patched(self) -> list[str]:
-        return [it.path for it in self.server.requests if it.verb == "patch"]
+        return [request.path for request in self.server.requests if request.verb == "patch"]
 
 
 def test_all_of_a_node_s_taints_are_written_with_one_patch() -> None:
     scene = Scene(a_node("n", GPU, LOST))
 
     assert scene.play(patch("n", FIRST, SECOND)) == [("n", WriteResult.WRITTEN)]
-    assert [it["key"] for it in scene.taints("n")] == ["gpu", "lost", FIRST.key, SECOND.key]
+    assert [taint["key"] for taint in scene.taints("n")] == ["gpu", "lost", FIRST.key, SECOND.key]
     assert scene.taints("n")[:2] == [GPU, LOST]
     assert len(scene.patched) == 1
 
@@ -165,8 +168,8 @@ def test_a_node_whose_answers_are_lost_again_and_again_is_left_to_the_next_round
     assert endings == [("n", WriteResult.FAILED), ("m", WriteResult.WRITTEN)]
 
 
-def test_when_nobody_listens_the_rest_is_not_tried() -> None:
-    async def story() -> list[PatchResult]:
+def test_when_no_server_listens_the_rest_is_not_tried() -> None:
+    async def scenario() -> list[PatchResult]:
         impatient = Stop()
         impatient.request()
         clock = InterruptibleClock(SYSTEM, impatient)
@@ -174,9 +177,9 @@ def test_when_nobody_listens_the_rest_is_not_tried() -> None:
             writer = NodeWriter(client, allowed)
             return await apply_patches(writer, [patch("a"), patch("b"), patch("c")], at_once=1)
 
-    outcomes = asyncio.run(story())
+    outcomes = asyncio.run(scenario())
 
-    assert [it.result for it in outcomes] == [WriteResult.UNSENT] * 3
+    assert [outcome.result for outcome in outcomes] == [WriteResult.UNSENT] * 3
     assert "127.0.0.1:9" in outcomes[0].says
 
 
@@ -197,14 +200,16 @@ def test_one_node_that_is_refused_stops_no_other_and_is_named() -> None:
 
     outcomes = scene.outcomes(*(patch(name, FIRST) for name in names))
 
-    failed = [it for it in outcomes if it.result is not WriteResult.WRITTEN]
-    assert [(it.patch.node, it.result) for it in failed] == [("n042", WriteResult.FAILED)]
+    failed = [outcome for outcome in outcomes if outcome.result is not WriteResult.WRITTEN]
+    assert [(outcome.patch.node, outcome.result) for outcome in failed] == [
+        ("n042", WriteResult.FAILED)
+    ]
     assert "only soft taints" in failed[0].says
     assert "ClusterRole" not in failed[0].says, "no role would help"
     assert all(scene.taints(name) == [MINE] for name in names if name != "n042")
 
 
-def test_a_right_that_is_missing_is_told_with_its_rule() -> None:
+def test_a_missing_permission_is_reported_with_its_rule() -> None:
     scene = Scene(a_node("n"), denied=[DeniedPermission(verb="patch", resource="nodes")])
 
     (outcome,) = scene.outcomes(patch("n", FIRST))
@@ -221,7 +226,9 @@ def test_nothing_is_written_once_we_may_not_act() -> None:
 
     outcomes = scene.outcomes(patch("n", FIRST), patch("m", FIRST), may_act=may_not)
 
-    assert [(it.result, it.says) for it in outcomes] == [(WriteResult.UNSENT, "asked to stop")] * 2
+    assert [(outcome.result, outcome.says) for outcome in outcomes] == [
+        (WriteResult.UNSENT, "asked to stop")
+    ] * 2
     assert scene.patched == []
 
 

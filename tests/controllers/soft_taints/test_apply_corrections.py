@@ -30,7 +30,7 @@ LOST = {"key": "lost", "effect": "NoExecute", "timeAdded": "2026-01-31T11:00:00Z
 
 
 def written(*taints: Taint) -> list[dict[str, Any]]:
-    return [{"key": it.key, "value": it.value, "effect": it.effect} for it in taints]
+    return [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
 
 
 def patch(*wanted: Taint, ours: OwnTaints = OURS) -> TaintPatch:
@@ -43,11 +43,11 @@ def test_only_nodes_that_differ_are_patched() -> None:
         name: DesiredTaints(taints=(FIRST,), because="hot") for name in ("right", "bare", "wrong")
     }
 
-    found = patches_for(taken, desired, OURS)
+    patches = patches_for(taken, desired, OURS)
 
-    assert [it.node for it in found] == ["bare", "wrong"]
-    assert found[1].added == [FIRST]
-    assert found[1].removed == [SECOND]
+    assert [patch.node for patch in patches] == ["bare", "wrong"]
+    assert patches[1].added == [FIRST]
+    assert patches[1].removed == [SECOND]
 
 
 def test_what_is_so_already_takes_no_patch_whatever_its_order() -> None:
@@ -59,11 +59,11 @@ def test_what_is_so_already_takes_no_patch_whatever_its_order() -> None:
 def test_a_value_that_drifted_is_put_right() -> None:
     drifted = Taint(FIRST.key, FIRST.effect, "level9")
 
-    (found,) = patches_for(
+    (patch,) = patches_for(
         snapshot_of([node("n", drifted)]), {"n": DesiredTaints(taints=(FIRST,), because="")}, OURS
     )
 
-    assert (found.added, found.removed) == ([FIRST], [])
+    assert (patch.added, patch.removed) == ([FIRST], [])
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_what_is_not_ours_is_no_reason_to_write(foreign: Taint) -> None:
 def test_clean_up_knows_the_taints_of_both_styles() -> None:
     taken = snapshot_of([node("n", FIRST, APPROPRIATE, OVER)])
 
-    (found,) = patches_for(taken, {"n": DesiredTaints(because="")}, ALL_STYLES)
+    (patch,) = patches_for(taken, {"n": DesiredTaints(because="")}, ALL_STYLES)
 
-    assert found.removed == [FIRST, APPROPRIATE, OVER]
+    assert patch.removed == [FIRST, APPROPRIATE, OVER]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ TAINTS = st.lists(
             "effect": st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
         }
     ),
-    unique_by=lambda it: (it["key"], it["effect"]),
+    unique_by=lambda taint: (taint["key"], taint["effect"]),
 )
 WANTED = st.sampled_from([(), (FIRST,), (FIRST, SECOND)])
 
@@ -143,12 +143,12 @@ def test_whatever_a_node_has_others_stay_in_order_and_ours_are_as_wanted(
     before: list[dict[str, Any]], wanted: tuple[Taint, ...]
 ) -> None:
     def foreign(taints: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [it for it in taints if not OURS.includes(it["key"], it["effect"])]
+        return [taint for taint in taints if not OURS.includes(taint["key"], taint["effect"])]
 
     after = patched_taints(before, patch(*wanted))
 
     assert foreign(after) == foreign(before)
-    mine = {(it["key"], it["value"]) for it in after if it not in foreign(after)}
-    assert mine == {(it.key, it.value) for it in wanted}
-    assert len({(it["key"], it["effect"]) for it in after}) == len(after)
+    mine = {(taint["key"], taint["value"]) for taint in after if taint not in foreign(after)}
+    assert mine == {(taint.key, taint.value) for taint in wanted}
+    assert len({(taint["key"], taint["effect"]) for taint in after}) == len(after)
     assert patched_taints(after, patch(*wanted)) == after, "a second time changes nothing"

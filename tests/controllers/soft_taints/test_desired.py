@@ -41,7 +41,7 @@ def used(*shares: float, cordoned: tuple[int, ...] = ()) -> dict[Node, float | N
         pytest.param(used(10, 50, 90), UP_ONLY, [NONE, NONE, BOTH], id="under up to the mean"),
         pytest.param(used(10, 50, 90), MEDIUM, [NONE, CALM, BOTH], id="at percentages"),
         pytest.param(
-            used(10, 50, 90, cordoned=(0,)), TEN_OFF, [NONE, NONE, BOTH], id="nobody is under"
+            used(10, 50, 90, cordoned=(0,)), TEN_OFF, [NONE, NONE, BOTH], id="no node is under"
         ),
         pytest.param(used(10, 10, 10), TEN_OFF, [NONE] * 3, id="all alike and empty"),
         pytest.param(used(90, 90, 90), TEN_OFF, [NONE] * 3, id="all alike and full"),
@@ -55,11 +55,11 @@ def used(*shares: float, cordoned: tuple[int, ...] = ()) -> dict[Node, float | N
 def test_a_node_is_marked_by_its_band(
     use: dict[Node, float | None], lines: Lines, marks: list[tuple[object, ...]], style: str
 ) -> None:
-    found = taints(wanted(use, lines, scheme(style=style)))
+    desired_taints = taints(wanted(use, lines, scheme(style=style)))
 
     if style == "Levels":
-        marks = [(FIRST,) if it == BOTH else NONE for it in marks]
-    assert list(found.values()) == marks
+        marks = [(FIRST,) if mark == BOTH else NONE for mark in marks]
+    assert list(desired_taints.values()) == marks
 
 
 def test_the_fuller_a_node_the_more_taints_it_has() -> None:
@@ -75,8 +75,8 @@ def test_the_fuller_a_node_the_more_taints_it_has() -> None:
 def test_no_two_taints_of_a_node_share_a_key() -> None:
     (marks,) = taints(wanted(used(100), MEDIUM, scheme(levels=10))).values()
 
-    assert len({it.key for it in marks}) == 10
-    assert {it.effect for it in marks} == {"PreferNoSchedule"}
+    assert len({mark.key for mark in marks}) == 10
+    assert {mark.effect for mark in marks} == {"PreferNoSchedule"}
 
 
 # -- doubt ---------------------------------------------------------------------------------------
@@ -85,14 +85,16 @@ def test_no_two_taints_of_a_node_share_a_key() -> None:
 def test_who_was_not_measured_keeps_what_it_has() -> None:
     use = {node("marked", *LEVELS): None, node("plain"): None, node("hot"): 90.0}
 
-    found = wanted(use, MEDIUM, scheme())
+    desired_taints = wanted(use, MEDIUM, scheme())
 
-    assert taints(found) == {"hot": (FIRST,), "marked": LEVELS, "plain": NONE}
-    assert {name: desired.problem for name, desired in found.items() if desired.problem} == {
+    assert taints(desired_taints) == {"hot": (FIRST,), "marked": LEVELS, "plain": NONE}
+    assert {
+        name: desired.problem for name, desired in desired_taints.items() if desired.problem
+    } == {
         "marked": "usage-stale",
         "plain": "usage-stale",
     }
-    assert found["marked"].because == "marked has a figure that is an hour old"
+    assert desired_taints["marked"].because == "marked has a figure that is an hour old"
 
 
 def test_who_is_not_ready_keeps_what_it_has_while_it_is_selected() -> None:
@@ -102,13 +104,15 @@ def test_who_is_not_ready_keeps_what_it_has_while_it_is_selected() -> None:
     ]
     hot = node("hot", labels={"pool": "a"})
 
-    found = wanted({hot: 90.0}, MEDIUM, scheme(), others=lost, selector=parse_selector("pool=a"))
+    desired_taints = wanted(
+        {hot: 90.0}, MEDIUM, scheme(), others=lost, selector=parse_selector("pool=a")
+    )
 
-    assert taints(found) == {"hot": (FIRST,), "lost": (FIRST,), "lost-elsewhere": NONE}
+    assert taints(desired_taints) == {"hot": (FIRST,), "lost": (FIRST,), "lost-elsewhere": NONE}
 
 
 def test_who_has_left_the_selector_is_cleaned() -> None:
-    found = wanted(
+    desired_taints = wanted(
         {node("in", labels={"pool": "a"}): 90.0},
         MEDIUM,
         scheme(),
@@ -116,13 +120,13 @@ def test_who_has_left_the_selector_is_cleaned() -> None:
         selector=parse_selector("pool=a"),
     )
 
-    assert taints(found)["left"] == NONE
+    assert taints(desired_taints)["left"] == NONE
 
 
 def test_nothing_is_wanted_of_anybody_while_only_removing() -> None:
-    found = no_taints(view_of([node("a", FIRST), node("b")]), "told to")
+    desired_taints = no_taints(view_of([node("a", FIRST), node("b")]), "asked to")
 
-    assert taints(found) == {"a": NONE, "b": NONE}
+    assert taints(desired_taints) == {"a": NONE, "b": NONE}
 
 
 # -- margin --------------------------------------------------------------------------------------
@@ -141,21 +145,21 @@ def test_nothing_is_wanted_of_anybody_while_only_removing() -> None:
 def test_a_mark_stays_until_use_has_fallen_by_the_margin(
     share: float, marks: tuple[object, ...]
 ) -> None:
-    found = wanted({node("was-over", FIRST): share}, MEDIUM, scheme(release_margin=5))
+    desired_taints = wanted({node("was-over", FIRST): share}, MEDIUM, scheme(release_margin=5))
 
-    assert taints(found)["was-over"] == marks
+    assert taints(desired_taints)["was-over"] == marks
 
 
-def test_nobody_is_marked_for_being_within_the_margin() -> None:
-    found = wanted({node("never-over"): 49.0}, MEDIUM, scheme(release_margin=5))
+def test_no_node_is_marked_for_being_within_the_margin() -> None:
+    desired_taints = wanted({node("never-over"): 49.0}, MEDIUM, scheme(release_margin=5))
 
-    assert taints(found)["never-over"] == NONE
+    assert taints(desired_taints)["never-over"] == NONE
 
 
 def test_who_is_under_is_marked_no_more_whatever_the_margin() -> None:
-    found = wanted({node("cool", FIRST): 19.0}, MEDIUM, scheme(release_margin=90))
+    desired_taints = wanted({node("cool", FIRST): 19.0}, MEDIUM, scheme(release_margin=90))
 
-    assert taints(found)["cool"] == NONE
+    assert taints(desired_taints)["cool"] == NONE
 
 
 @pytest.mark.parametrize(
@@ -171,9 +175,9 @@ def test_who_is_under_is_marked_no_more_whatever_the_margin() -> None:
 def test_each_level_has_the_margin(
     had: tuple[Taint, ...], share: float, marks: tuple[object, ...]
 ) -> None:
-    found = wanted({node("n", *had): share}, MEDIUM, scheme(levels=3, release_margin=5))
+    desired_taints = wanted({node("n", *had): share}, MEDIUM, scheme(levels=3, release_margin=5))
 
-    assert taints(found)["n"] == marks
+    assert taints(desired_taints)["n"] == marks
 
 
 def test_the_margin_holds_in_the_other_style_too() -> None:
@@ -189,22 +193,22 @@ def test_the_margin_holds_in_the_other_style_too() -> None:
 
 
 def test_a_cap_lets_the_fullest_have_the_marks() -> None:
-    found = wanted(used(60, 90, 70, 80, 10), MEDIUM, scheme(max_percent_of_nodes=40))
+    desired_taints = wanted(used(60, 90, 70, 80, 10), MEDIUM, scheme(max_percent_of_nodes=40))
 
-    assert [name for name, desired in found.items() if desired.taints] == ["n1", "n3"]
-    assert found["n0"].because.endswith("enough others are fuller")
+    assert [name for name, desired in desired_taints.items() if desired.taints] == ["n1", "n3"]
+    assert desired_taints["n0"].because.endswith("enough others are fuller")
 
 
 def test_a_cap_is_rounded_up_so_that_one_is_always_allowed() -> None:
-    found = wanted(used(60, 90, 10), MEDIUM, scheme(max_percent_of_nodes=1))
+    desired_taints = wanted(used(60, 90, 10), MEDIUM, scheme(max_percent_of_nodes=1))
 
-    assert [name for name, desired in found.items() if desired.taints] == ["n1"]
+    assert [name for name, desired in desired_taints.items() if desired.taints] == ["n1"]
 
 
 def test_equally_full_nodes_take_turns_by_name_and_so_never_flap() -> None:
-    found = wanted(used(90, 90, 90), MEDIUM, scheme(max_percent_of_nodes=50))
+    desired_taints = wanted(used(90, 90, 90), MEDIUM, scheme(max_percent_of_nodes=50))
 
-    assert [name for name, desired in found.items() if desired.taints] == ["n0", "n1"]
+    assert [name for name, desired in desired_taints.items() if desired.taints] == ["n0", "n1"]
 
 
 def test_who_is_marked_stays_ahead_of_others_by_the_margin() -> None:
@@ -220,19 +224,21 @@ def test_who_is_marked_stays_ahead_of_others_by_the_margin() -> None:
 def test_marks_kept_in_doubt_count_against_the_cap() -> None:
     use = {node("lost", FIRST): None, node("a"): 80.0, node("b"): 90.0}
 
-    found = wanted(use, MEDIUM, scheme(max_percent_of_nodes=50))
+    desired_taints = wanted(use, MEDIUM, scheme(max_percent_of_nodes=50))
 
-    assert taints(found) == {"a": NONE, "b": (FIRST,), "lost": (FIRST,)}
+    assert taints(desired_taints) == {"a": NONE, "b": (FIRST,), "lost": (FIRST,)}
 
 
 def test_beyond_the_cap_a_node_is_as_good_as_appropriate() -> None:
-    found = wanted(used(60, 90, 5), MEDIUM, scheme(style="OpenShift", max_percent_of_nodes=30))
+    desired_taints = wanted(
+        used(60, 90, 5), MEDIUM, scheme(style="OpenShift", max_percent_of_nodes=30)
+    )
 
-    assert list(taints(found).values()) == [CALM, BOTH, NONE]
+    assert list(taints(desired_taints).values()) == [CALM, BOTH, NONE]
 
 
 def test_levels_that_are_no_longer_in_use_do_not_stay() -> None:
-    found = wanted({node("n", *LEVELS): 99.0}, MEDIUM, scheme(levels=2, release_margin=5))
+    desired_taints = wanted({node("n", *LEVELS): 99.0}, MEDIUM, scheme(levels=2, release_margin=5))
 
-    assert taints(found)["n"] == (FIRST, SECOND)
-    assert THIRD not in taints(found)["n"]
+    assert taints(desired_taints)["n"] == (FIRST, SECOND)
+    assert THIRD not in taints(desired_taints)["n"]

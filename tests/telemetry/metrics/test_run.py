@@ -32,8 +32,8 @@ def world(*pods: dict[str, Any]) -> list[dict[str, Any]]:
     return [full.node, node("n2").node, *full.pods]
 
 
-def play(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
+def play(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
 
 
 @asynccontextmanager
@@ -75,8 +75,8 @@ LOADED = {
 }
 
 
-def test_what_the_peer_tells_is_told_with_its_names_kinds_and_labels() -> None:
-    async def story() -> None:
+def test_metrics_of_upstream_have_its_names_kinds_and_labels() -> None:
+    async def scenario() -> None:
         metrics = RunMetrics()
         document = policy()
         document["profiles"][0]["pluginConfig"].append(LOADED)
@@ -84,33 +84,35 @@ def test_what_the_peer_tells_is_told_with_its_names_kinds_and_labels() -> None:
         async with metered(metrics, world(pod("a", age=OLD)), document, interval=0) as stage:
             await stage.working
         text = metrics.text()
-        told = dict(re.findall(r"^# TYPE (descheduler_\S+) (\w+)$", text.decode(), re.M))
+        kinds = dict(re.findall(r"^# TYPE (descheduler_\S+) (\w+)$", text.decode(), re.M))
         wanted = UPSTREAM | OPENSHIFTS
-        assert told == {name: kind for name, (kind, _) in wanted.items()}
+        assert kinds == {name: kind for name, (kind, _) in wanted.items()}
         for name, (kind, labels) in wanted.items():
             suffix = "_count" if kind == "histogram" else ""
-            lines = [it for it in readings(text) if it.name == name + suffix]
+            lines = [reading for reading in readings(text) if reading.name == name + suffix]
             assert lines
-            assert {frozenset(it.labels) for it in lines} == {frozenset(labels)}
+            assert {frozenset(line.labels) for line in lines} == {frozenset(labels)}
 
-    play(story())
+    play(scenario())
 
 
 @pytest.mark.parametrize(
     ("name", "last"),
     [("descheduler_loop_duration_seconds", 500), ("descheduler_strategy_duration_seconds", 100)],
 )
-def test_buckets_are_the_peers_and_are_spelled_as_go_spells_them(name: str, last: int) -> None:
-    async def story() -> None:
+def test_buckets_are_those_of_upstream_and_are_written_as_go_writes_them(
+    name: str, last: int
+) -> None:
+    async def scenario() -> None:
         metrics = RunMetrics()
         async with metered(metrics, world(pod("a", age=OLD)), interval=0) as stage:
             await stage.working
         text = metrics.text().decode()
-        found = re.findall(rf'^{name}_bucket{{.*?le="([^"]+)"', text, re.M)
+        buckets = re.findall(rf'^{name}_bucket{{.*?le="([^"]+)"', text, re.M)
         steps = "0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 25 50 100 250 500".split()
-        assert found == [*steps[: steps.index(str(last)) + 1], "+Inf"]
+        assert buckets == [*steps[: steps.index(str(last)) + 1], "+Inf"]
 
-    play(story())
+    play(scenario())
 
 
 def test_a_build_reads_one() -> None:
@@ -120,7 +122,7 @@ def test_a_build_reads_one() -> None:
     assert read(metrics, "resettle_build_info") == 1
 
 
-def test_a_twin_tells_what_its_elder_tells() -> None:
+def test_a_metric_with_two_names_has_the_same_value_under_both() -> None:
     metrics = RunMetrics()
     metrics.move_sent(to_leave(seen()), MoveResponse(MoveResult.EVICTED))
 
@@ -163,7 +165,7 @@ def test_each_ending_has_its_result(ending: MoveResult, result: str | None) -> N
         pytest.param(MoveStage.UNKNOWN, "A", False, "error", id="a lost answer that was a no"),
         pytest.param(MoveStage.CONFIRMED, "A", True, "success", id="moved in background"),
         pytest.param(MoveStage.ASSUMED, "A", False, "error", id="never moved in background"),
-        pytest.param(MoveStage.CONFIRMED, "", True, None, id="moved on somebody else's word"),
+        pytest.param(MoveStage.CONFIRMED, "", True, None, id="moved on another's word"),
         pytest.param(MoveStage.EVICTED, "A", True, None, id="counted when it was granted"),
     ],
 )
@@ -191,12 +193,12 @@ def test_evictions_count_while_the_cycle_goes_on() -> None:
     def make(args: Args, hands: ApiRequests) -> Slow:
         return Slow()
 
-    async def story() -> None:
+    async def scenario() -> None:
         document = policy(
             version="resettle/v1", evict={"enabled": ["Slow"]}, maxNoOfPodsToEvictTotal=2
         )
         pods = [pod(name, age=OLD, owner=f"ReplicaSet/{name}") for name in "ab"]
-        extra = [pod(f"{it}2", age="1m", owner=f"ReplicaSet/{it}") for it in "ab"]
+        extra = [pod(f"{name}2", age="1m", owner=f"ReplicaSet/{name}") for name in "ab"]
         slow = Plugin(name="Slow", evict=make)
         given = (world(*pods, *extra), document)
         async with metered(metrics, *given, plugins=[slow], interval=0) as stage:
@@ -208,25 +210,25 @@ def test_evictions_count_while_the_cycle_goes_on() -> None:
         assert read(metrics, EVICTED, result="success") == 2
         assert read(metrics, "resettle_cycles_total", result="done") == 1
 
-    play(story())
+    play(scenario())
 
 
-def test_pods_that_a_limit_holds_back_are_told_by_its_name() -> None:
-    async def story() -> None:
+def test_pods_that_a_limit_holds_back_are_counted_under_its_name() -> None:
+    async def scenario() -> None:
         metrics = RunMetrics()
         limited = policy(maxNoOfPodsToEvictPerNode=1)
         pods = (pod("a", age="5h"), pod("b", age="4h", namespace="shop"))
         async with metered(metrics, world(*pods), limited, interval=0) as stage:
             await stage.working
-        said = "maximum number of evicted pods per node reached"
-        assert read(metrics, EVICTED, result=said, namespace="shop", node="n1") == 1
+        result = "maximum number of evicted pods per node reached"
+        assert read(metrics, EVICTED, result=result, namespace="shop", node="n1") == 1
         assert read(metrics, "resettle_verdicts_total", verdict="refused", code="limit-node") == 1
 
-    play(story())
+    play(scenario())
 
 
-def test_a_dry_run_counts_as_the_peers_does_and_says_what_it_is() -> None:
-    async def story() -> None:
+def test_a_dry_run_counts_as_in_upstream_and_is_labelled_as_a_dry_run() -> None:
+    async def scenario() -> None:
         metrics = RunMetrics()
         async with metered(metrics, world(pod("a", age=OLD)), interval=0, dry_run=True) as stage:
             await stage.working
@@ -234,14 +236,14 @@ def test_a_dry_run_counts_as_the_peers_does_and_says_what_it_is() -> None:
         assert read(metrics, "resettle_moves_total", outcome="shown") == 1
         assert read(metrics, "resettle_moves_total", outcome="evicted") == 0
 
-    play(story())
+    play(scenario())
 
 
 # -- cycles and plans ----------------------------------------------------------------------------
 
 
-def test_a_cycle_is_told_with_all_that_it_decided() -> None:
-    async def story() -> None:
+def test_metrics_of_a_cycle_show_all_that_it_decided() -> None:
+    async def scenario() -> None:
         metrics = RunMetrics()
         shy = budget("shy", allowed=0, labels={"app": "shy"})
         pods = (pod("a", age=OLD), pod("b", age=OLD, labels={"app": "shy"}), pod("c", age="1m"))
@@ -265,29 +267,37 @@ def test_a_cycle_is_told_with_all_that_it_decided() -> None:
         assert read(metrics, "resettle_last_cycle_timestamp_seconds") > 0
         assert read(metrics, "resettle_cycle_interval_seconds") == 20
         assert read(metrics, "resettle_cache_synced") == 1
-        kinds = {it.labels["kind"] for it in readings(metrics.text()) if "kind" in it.labels}
+        kinds = {
+            reading.labels["kind"]
+            for reading in readings(metrics.text())
+            if "kind" in reading.labels
+        }
         assert {"Node", "Pod", "PodDisruptionBudget"} == kinds
 
-    play(story())
+    play(scenario())
 
 
 def test_a_strategy_that_moves_nothing_begins_at_zero_so_that_its_first_move_is_a_rise() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         metrics = RunMetrics()
         async with metered(metrics, world(pod("a", age="1m"))) as stage:
             await stage.cycles(1)
-        (moves,) = [it for it in readings(metrics.text()) if it.name == "resettle_moves_total"]
+        (moves,) = [
+            reading
+            for reading in readings(metrics.text())
+            if reading.name == "resettle_moves_total"
+        ]
         labels = {"profile": "main", "plugin": "PodLifeTime", "outcome": "evicted"}
         assert (moves.labels, moves.value) == (labels, 0)
 
-    play(story())
+    play(scenario())
 
 
 def test_a_plugin_that_fails_shows_in_its_turns_and_in_the_cycle() -> None:
     def broken(*given: Any) -> None:
         raise ArithmeticError("seven")
 
-    async def story() -> None:
+    async def scenario() -> None:
         metrics = RunMetrics()
         plugin = Plugin(name="Broken", deschedule=broken)
         old = {"name": "PodLifeTime", "args": {"maxPodLifeTimeSeconds": 3600}}
@@ -301,22 +311,22 @@ def test_a_plugin_that_fails_shows_in_its_turns_and_in_the_cycle() -> None:
         assert read(metrics, runs, plugin="PodLifeTime", result="done") == 1
         assert read(metrics, "resettle_cycles_total", result="plugin-failed") == 1
 
-    play(story())
+    play(scenario())
 
 
 def test_a_cycle_that_finds_nothing_to_go_by_counts_as_skipped() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         metrics = RunMetrics()
         async with metered(metrics, [node("n1").node], interval=0) as stage:
             await stage.working
         assert read(metrics, "resettle_cycles_total", result="skipped") == 1
         assert read(metrics, "descheduler_loop_duration_seconds_count") == 1
 
-    play(story())
+    play(scenario())
 
 
-def test_a_policy_that_turns_bad_shows_until_it_is_mended() -> None:
-    async def story() -> None:
+def test_a_policy_that_turns_bad_shows_until_it_is_corrected() -> None:
+    async def scenario() -> None:
         metrics = RunMetrics()
 
         def usable(stage: Running) -> tuple[float, float]:
@@ -335,14 +345,14 @@ def test_a_policy_that_turns_bad_shows_until_it_is_mended() -> None:
             await stage.next_cycle()
             assert usable(stage) == (1, taken_at + 40)
 
-    play(story())
+    play(scenario())
 
 
 # -- all of them ---------------------------------------------------------------------------------
 
 
-def test_every_metric_of_the_catalogue_is_told_with_its_kind_and_its_labels() -> None:
-    async def story() -> None:
+def test_every_metric_of_the_catalogue_has_its_kind_and_its_labels() -> None:
+    async def scenario() -> None:
         metrics = RunMetrics()
         async with metered(metrics, world(pod("a", age=OLD))) as stage:
             stage.server.faults.add(Fault(path="*/a/eviction", status=504, times=1))
@@ -357,7 +367,7 @@ def test_every_metric_of_the_catalogue_is_told_with_its_kind_and_its_labels() ->
                 if line.name in names:
                     assert set(line.labels) == set(meter.labels)
 
-    play(story())
+    play(scenario())
 
 
 def test_nothing_of_ours_grows_with_the_cluster() -> None:
@@ -376,9 +386,11 @@ def test_a_reset_has_everything_begin_at_zero() -> None:
 
     assert read(metrics, EVICTED) == 0
     assert read(metrics, "descheduler_build_info") == 1
-    assert {it.labels["result"] for it in readings(metrics.text()) if "result" in it.labels} == {
-        *Result
-    }
+    assert {
+        reading.labels["result"]
+        for reading in readings(metrics.text())
+        if "result" in reading.labels
+    } == {*Result}
 
 
 def test_kinds_that_were_never_listed_have_no_age() -> None:

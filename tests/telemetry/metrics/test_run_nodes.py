@@ -1,4 +1,4 @@
-"""Where nodes stand, as metrics tell it: figures, lines and bands, and nobody who is gone."""
+"""Metrics of nodes: figures, thresholds and bands, and no node that has gone."""
 
 from __future__ import annotations
 
@@ -34,18 +34,22 @@ def world(**requested: str) -> World:
     )
 
 
-def told(runs: tuple[PluginRun, ...]) -> list[Reading]:
+def node_readings(runs: tuple[PluginRun, ...]) -> list[Reading]:
     return readings(NodeFigures(runs).text)
 
 
-def values(found: list[Reading], name: str, *labels: str) -> dict[Any, float]:
+def values(shown: list[Reading], name: str, *labels: str) -> dict[Any, float]:
     """The values of a metric, by these labels."""
-    lines = [it for it in found if it.name == name]
-    return {tuple(it.labels[label] for label in labels): it.value for it in lines}
+    lines = [reading for reading in shown if reading.name == name]
+    return {tuple(line.labels[label] for label in labels): line.value for line in lines}
 
 
-def counts(found: list[Reading]) -> dict[str, float]:
-    return {it.labels["band"]: it.value for it in found if it.name == "resettle_nodes"}
+def counts(shown: list[Reading]) -> dict[str, float]:
+    return {
+        reading.labels["band"]: reading.value
+        for reading in shown
+        if reading.name == "resettle_nodes"
+    }
 
 
 def survey(**bands: str) -> NodeUtilizationSummary:
@@ -65,27 +69,29 @@ def run(
 # -- what plugins find ----------------------------------------------------------------------------
 
 
-def test_figures_lines_and_classes_of_every_node_are_told() -> None:
-    found = told(plan(LOW, world(low="2", fair="5", full="9"), **LINES).plan.runs)
+def test_figures_lines_and_classes_of_every_node_are_shown() -> None:
+    shown = node_readings(plan(LOW, world(low="2", fair="5", full="9"), **LINES).plan.runs)
 
-    shares = values(found, SHARE, "node", "resource")
+    shares = values(shown, SHARE, "node", "resource")
     assert shares == {("low", "cpu"): 0.2, ("fair", "cpu"): 0.5, ("full", "cpu"): 0.9}
-    assert values(found, CLASS, "node") == {("low",): 0, ("fair",): 1, ("full",): 2}
-    assert values(found, LINE, "node", "threshold_type") == {
+    assert values(shown, CLASS, "node") == {("low",): 0, ("fair",): 1, ("full",): 2}
+    assert values(shown, LINE, "node", "threshold_type") == {
         (name, kind): line
         for name in ("low", "fair", "full")
         for kind, line in (("low", 0.3), ("high", 0.6))
     }
-    assert values(found, MODE) == {(): 0}
-    assert counts(found) == {"under": 1, "within": 1, "over": 1, "unknown": 0}
+    assert values(shown, MODE) == {(): 0}
+    assert counts(shown) == {"under": 1, "within": 1, "over": 1, "unknown": 0}
 
 
-def test_lines_that_follow_the_mean_are_told_where_they_are() -> None:
+def test_lines_that_follow_the_mean_are_shown_where_they_are() -> None:
     off: dict[str, Any] = {"thresholds": {"cpu": 10}, "targetThresholds": {"cpu": 10}}
-    found = told(plan(LOW, world(a="1", b="9"), useDeviationThresholds=True, **off).plan.runs)
+    shown = node_readings(
+        plan(LOW, world(a="1", b="9"), useDeviationThresholds=True, **off).plan.runs
+    )
 
-    assert values(found, MODE) == {(): 1}
-    lines = values(found, LINE, "node", "threshold_type")
+    assert values(shown, MODE) == {(): 1}
+    lines = values(shown, LINE, "node", "threshold_type")
     assert (lines["a", "low"], lines["a", "high"]) == (0.4, 0.6)
 
 
@@ -95,7 +101,7 @@ def test_a_node_that_was_not_measured_is_counted_and_has_no_figures() -> None:
         "targetThresholds": {"MetricResource": 50},
     }
     answer = query_answer("load", {"a": 0.9, "b": 0.1, "c": 0.3})
-    found = told(
+    shown = node_readings(
         plan(
             LOW,
             cluster(node("a"), node("b"), node("c"), node("dark"), answer),
@@ -108,13 +114,13 @@ def test_a_node_that_was_not_measured_is_counted_and_has_no_figures() -> None:
         ).plan.runs
     )
 
-    assert counts(found) == {"under": 1, "within": 1, "over": 1, "unknown": 1}
-    assert {node for (node,) in values(found, CLASS, "node")} == {"a", "b", "c"}
-    assert values(found, SHARE, "node", "resource")["a", "MetricResource"] == 0.9
+    assert counts(shown) == {"under": 1, "within": 1, "over": 1, "unknown": 1}
+    assert {node for (node,) in values(shown, CLASS, "node")} == {"a", "b", "c"}
+    assert values(shown, SHARE, "node", "resource")["a", "MetricResource"] == 0.9
 
 
-def test_other_balancing_plugins_are_counted_and_not_told_of_node_by_node() -> None:
-    packed = told(plan(HIGH, world(low="1", full="9"), thresholds={"cpu": 30}).plan.runs)
+def test_other_balancing_plugins_are_counted_and_not_shown_node_by_node() -> None:
+    packed = node_readings(plan(HIGH, world(low="1", full="9"), thresholds={"cpu": 30}).plan.runs)
     pools: dict[str, Any] = {
         "nodePools": [
             {"name": name, "nodeSelector": {"matchLabels": {"pool": name}}, **lines}
@@ -128,15 +134,15 @@ def test_other_balancing_plugins_are_counted_and_not_told_of_node_by_node() -> N
         *(node(name, cpu="10", labels={"pool": name[:-1]}) for name in ("red1", "red2", "blue1")),
         *(node_metrics(name, cpu="5") for name in ("red1", "red2", "blue1")),
     )
-    hot = told(plan(LOAD, measured, api_version="resettle/v1", **pools).plan.runs)
+    hot = node_readings(plan(LOAD, measured, api_version="resettle/v1", **pools).plan.runs)
 
     assert counts(packed) == {"under": 1, "within": 1, "over": 0, "unknown": 0}
     assert counts(hot) == {"under": 0, "within": 2, "over": 1, "unknown": 0}
-    for found in (packed, hot):
-        assert {it.name for it in found} == {"resettle_nodes"}
+    for shown in (packed, hot):
+        assert {reading.name for reading in shown} == {"resettle_nodes"}
 
 
-def test_a_plugin_that_could_not_measure_is_told_of_no_more() -> None:
+def test_a_plugin_that_could_not_measure_is_shown_no_more() -> None:
     failed = plan(
         LOW,
         world(a="1", b="9"),
@@ -145,18 +151,18 @@ def test_a_plugin_that_could_not_measure_is_told_of_no_more() -> None:
     ).plan
 
     assert failed.errors
-    assert told(failed.runs) == []
+    assert node_readings(failed.runs) == []
 
 
 # -- how it is written ----------------------------------------------------------------------------
 
 
-def test_of_several_profiles_each_is_counted_and_the_last_told_node_by_node() -> None:
-    found = told((run(survey(over="a b")), run(survey(under="a"), profile="q")))
+def test_of_several_profiles_each_is_counted_and_the_last_shown_node_by_node() -> None:
+    shown = node_readings((run(survey(over="a b")), run(survey(under="a"), profile="q")))
 
-    assert values(found, "resettle_nodes", "profile", "band")["p", "over"] == 2
-    assert values(found, "resettle_nodes", "profile", "band")["q", "under"] == 1
-    assert values(found, CLASS, "node") == {("a",): 0}
+    assert values(shown, "resettle_nodes", "profile", "band")["p", "over"] == 2
+    assert values(shown, "resettle_nodes", "profile", "band")["q", "under"] == 1
+    assert values(shown, CLASS, "node") == {("a",): 0}
 
 
 @pytest.mark.parametrize("name", ['a "name"', "back\\slash", "two\nlines"])
@@ -167,14 +173,16 @@ def test_names_are_spelled_so_that_they_can_be_read(name: str) -> None:
     assert f'resettle_nodes{{profile="{spelled}",plugin="Q",band="over"}} 1\n' in text
 
 
-def test_nodes_that_are_gone_are_told_of_no_more() -> None:
+def test_nodes_that_are_gone_are_shown_no_more() -> None:
     metrics, snapshot = RunMetrics(), world(a="1").snapshot()
     metrics.observe_cycle(snapshot, report(run(survey(over="a", within="b"))))
     assert read(metrics, CLASS, node="a") == 2
     assert read(metrics, "resettle_nodes", band="over") == 1
 
     metrics.observe_cycle(snapshot, report(run(survey(within="b"))))
-    assert {it.labels["node"] for it in readings(metrics.text()) if it.name == CLASS} == {"b"}
+    assert {
+        reading.labels["node"] for reading in readings(metrics.text()) if reading.name == CLASS
+    } == {"b"}
     assert read(metrics, "resettle_nodes", band="over") == 0
 
     metrics.reset()

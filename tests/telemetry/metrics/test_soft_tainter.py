@@ -28,8 +28,8 @@ OURS = "resettle_soft_tainter"
 WORLD = [*full("a", 90), *full("b", 60), *full("c", 40), *full("d", 10)]
 
 
-def play(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(story, 3 * SECONDS))
+def play(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, 3 * SECONDS))
 
 
 def after_one_round(
@@ -38,26 +38,26 @@ def after_one_round(
     """What is counted once a single round is over."""
     metrics = SoftTainterMetrics()
 
-    async def story() -> None:
+    async def scenario() -> None:
         worlds = WORLD if objects is None else objects
         async with tainting(worlds, *given, interval=0, observer=metrics, **more) as stage:
             await stage.working
             metrics.update(stage.runner.status())
 
-    play(story())
+    play(scenario())
     return metrics
 
 
 def values(metrics: SoftTainterMetrics, name: str) -> dict[str, float]:
     """What a metric with one label reads for each of its values."""
-    lines = [it for it in readings(metrics.text()) if it.name == f"{OURS}_{name}"]
+    lines = [reading for reading in readings(metrics.text()) if reading.name == f"{OURS}_{name}"]
     return {value: line.value for line in lines for value in line.labels.values()}
 
 
 # -- nodes ---------------------------------------------------------------------------------------
 
 
-def test_nodes_are_told_by_their_bands_and_by_their_marks() -> None:
+def test_nodes_are_counted_by_their_bands_and_by_their_taints() -> None:
     metrics = after_one_round(None, policy(softTaints={"levels": 3}))
 
     assert values(metrics, "nodes") == {"under": 1, "within": 1, "over": 2, "unknown": 0}
@@ -69,13 +69,13 @@ def test_nodes_are_told_by_their_bands_and_by_their_marks() -> None:
     assert values(metrics, "nodes_in_doubt") == {}
 
 
-def test_the_two_taints_of_openshift_are_told_by_their_names() -> None:
+def test_the_two_taints_of_openshift_are_counted_by_their_names() -> None:
     metrics = after_one_round(None, policy(softTaints={"style": "OpenShift"}))
 
     assert values(metrics, "marked_nodes") == {"appropriate": 3, "overutilized": 2}
 
 
-def test_a_node_that_nobody_can_judge_is_told_with_the_reason() -> None:
+def test_a_node_that_cannot_be_judged_is_counted_with_the_reason() -> None:
     metrics = after_one_round([*full("lost", 90, SOFT, ready=False), *full("b", 10)])
 
     assert values(metrics, "nodes_in_doubt") == {"not-ready": 1}
@@ -86,7 +86,7 @@ def test_a_node_that_nobody_can_judge_is_told_with_the_reason() -> None:
 def test_a_mark_that_is_gone_reads_zero() -> None:
     metrics = SoftTainterMetrics()
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with tainting(WORLD, policy(softTaints={"levels": 2}), observer=metrics) as stage:
             await stage.rounds(1)
             metrics.update(stage.runner.status())
@@ -96,10 +96,10 @@ def test_a_mark_that_is_gone_reads_zero() -> None:
             metrics.update(stage.runner.status())
             assert values(metrics, "marked_nodes") == {"overutilized": 2, "overutilized-2": 0}
 
-    play(story())
+    play(scenario())
 
 
-def test_a_dry_run_tells_what_would_be_marked_and_writes_nothing() -> None:
+def test_a_dry_run_shows_what_would_be_tainted_and_writes_nothing() -> None:
     metrics = after_one_round(mode=Mode.DRY_RUN)
 
     assert values(metrics, "marked_nodes") == {"overutilized": 2}
@@ -109,7 +109,7 @@ def test_a_dry_run_tells_what_would_be_marked_and_writes_nothing() -> None:
 # -- writes --------------------------------------------------------------------------------------
 
 
-def test_writes_are_told_by_what_came_of_them() -> None:
+def test_writes_are_counted_by_their_results() -> None:
     world = [*full("a", 90), *full("b", 10, SOFT), *full("c", 95), *full("d", 99)]
     conflict = Fault(verbs=("patch",), path="*/c", status=409, times=1)
     refused = Fault(verbs=("patch",), path="*/d", status=500, times=9)
@@ -136,7 +136,7 @@ def test_every_ending_of_a_write_is_counted_under_some_name() -> None:
 # -- rounds --------------------------------------------------------------------------------------
 
 
-def test_a_round_that_is_done_is_told_with_its_time() -> None:
+def test_a_round_that_is_done_is_shown_with_its_time() -> None:
     metrics = after_one_round()
 
     assert values(metrics, "rounds_total") == {
@@ -153,7 +153,7 @@ def test_a_round_that_is_done_is_told_with_its_time() -> None:
 def test_a_round_that_could_not_write_all_is_incomplete_until_one_can() -> None:
     metrics = SoftTainterMetrics()
 
-    async def story() -> None:
+    async def scenario() -> None:
         once = Fault(verbs=("patch",), status=500, times=1)
         server = ApiServer(full("hot", 90), faults=[once])
         async with tainting([], server=server, observer=metrics) as stage:
@@ -165,7 +165,7 @@ def test_a_round_that_could_not_write_all_is_incomplete_until_one_can() -> None:
             assert values(metrics, "last_round_result")["incomplete"] == 0
             assert values(metrics, "rounds_total")["done"] == 1
 
-    play(story())
+    play(scenario())
 
 
 def test_a_round_without_a_figure_fails_and_what_was_known_of_nodes_stays() -> None:
@@ -176,7 +176,7 @@ def test_a_round_without_a_figure_fails_and_what_was_known_of_nodes_stays() -> N
     document = policy(metricsProviders=[{"source": "KubernetesMetrics"}])
     document["profiles"][0]["pluginConfig"][0]["args"] = measured
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with tainting(WORLD, observer=metrics) as stage:
             await stage.rounds(1)
             stage.write(document)
@@ -185,13 +185,13 @@ def test_a_round_without_a_figure_fails_and_what_was_known_of_nodes_stays() -> N
         assert values(metrics, "rounds_total")["failed"] == 1
         assert values(metrics, "nodes")["over"] == 2
 
-    play(story())
+    play(scenario())
 
 
 def test_beginning_at_zero_again_forgets_counts_and_not_how_it_stands() -> None:
     metrics = SoftTainterMetrics()
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with tainting(WORLD, observer=metrics) as stage:
             await stage.rounds(1)
             metrics.reset()
@@ -201,7 +201,7 @@ def test_beginning_at_zero_again_forgets_counts_and_not_how_it_stands() -> None:
         assert values(metrics, "nodes")["over"] == 2
         assert read(metrics, f"{OURS}_last_round_timestamp_seconds") > 0
 
-    play(story())
+    play(scenario())
 
 
 # -- how it stands -------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_beginning_at_zero_again_forgets_counts_and_not_how_it_stands() -> None:
 def test_role_policy_and_cache_have_the_names_that_a_run_has() -> None:
     metrics = SoftTainterMetrics()
 
-    async def story() -> None:
+    async def scenario() -> None:
         lease = LeaseSettings(name="turn", namespace="kube-system")
         async with tainting(WORLD, lease=lease, observer=metrics) as stage:
             await stage.rounds(1)
@@ -220,40 +220,46 @@ def test_role_policy_and_cache_have_the_names_that_a_run_has() -> None:
         assert read(metrics, "resettle_role", role="leading") == 1
         assert read(metrics, "resettle_policy_last_reload_successful") == 0
         assert read(metrics, "resettle_cache_synced") == 1
-        kinds = {it.labels["kind"] for it in readings(metrics.text()) if "kind" in it.labels}
+        kinds = {
+            reading.labels["kind"]
+            for reading in readings(metrics.text())
+            if "kind" in reading.labels
+        }
         assert kinds == {"Node", "Pod"}
 
-    play(story())
+    play(scenario())
 
 
 def test_a_run_that_is_gone_is_missed_while_a_tainter_is_there() -> None:
-    """An alert goes by the absence of `resettle_build_info`."""
-    assert "resettle_build_info" not in {it.name for it in readings(SoftTainterMetrics().text())}
+    """An alert depends on the absence of `resettle_build_info`."""
+    assert "resettle_build_info" not in {
+        reading.name for reading in readings(SoftTainterMetrics().text())
+    }
     assert read(SoftTainterMetrics(), f"{OURS}_build_info") == 1
 
 
-def test_every_metric_of_the_catalogue_is_told_with_its_kind_and_its_labels() -> None:
+def test_every_metric_of_the_catalogue_has_its_kind_and_its_labels() -> None:
     metrics = SoftTainterMetrics()
 
-    async def story() -> None:
+    async def scenario() -> None:
         world = [*full("lost", 90, ready=False), *full("b", 90)]
         async with tainting(world, observer=metrics) as stage:
             await stage.rounds(1)
             metrics.update(stage.runner.status())
 
-    play(story())
+    play(scenario())
     text = metrics.text()
     kinds = dict(re.findall(r"^# TYPE (\S+) (\w+)$", text.decode(), re.M))
-    told = readings(text)
+    shown_readings = readings(text)
     ours = {name: kind for name, kind in kinds.items() if not name.startswith("process_")}
     assert ours == {meter.name: meter.kind for meter in SOFT_TAINTER_CATALOGUE}
     for meter in SOFT_TAINTER_CATALOGUE:
-        lines = [line for line in told if line.name == meter.name]
+        lines = [line for line in shown_readings if line.name == meter.name]
         assert lines, meter.name
         assert {frozenset(line.labels) for line in lines} == {frozenset(meter.labels)}
 
 
-def test_what_is_shared_with_a_run_is_told_alike() -> None:
+def test_what_is_shared_with_a_run_is_shown_alike() -> None:
     text = RunMetrics().text().decode()
 
     for meter in SHARED:
@@ -265,16 +271,16 @@ def test_what_is_shared_with_a_run_is_told_alike() -> None:
 
 @pytest.mark.parametrize("shown", [True, False], ids=["metrics and health", "health alone"])
 def test_both_are_served_on_one_port(shown: bool) -> None:
-    async def story() -> None:
-        nobody = Access(server="http://127.0.0.1:1")
+    async def scenario() -> None:
+        unreachable = Access(server="http://127.0.0.1:1")
         settings = EndpointSettings(port=0, address="127.0.0.1", metrics=shown)
-        endpoint = Endpoint(settings, nobody, SYSTEM, Log.to([]), build_soft_tainter_metrics)
+        endpoint = Endpoint(settings, unreachable, SYSTEM, Log.to([]), build_soft_tainter_metrics)
         more: dict[str, Any] = {"observer": endpoint.metrics} if endpoint.metrics else {}
         async with tainting(WORLD, **more) as stage, endpoint.open(stage.runner.status) as port:
             await stage.rounds(1)
             assert (await get(port, "/readyz")).status == 200
-            told = await get(port, "/metrics")
-            assert told.status == (200 if shown else 404)
-            assert (f'{OURS}_nodes{{band="over"}} 2.0\n' in told.text) is shown
+            response = await get(port, "/metrics")
+            assert response.status == (200 if shown else 404)
+            assert (f'{OURS}_nodes{{band="over"}} 2.0\n' in response.text) is shown
 
-    play(story())
+    play(scenario())
