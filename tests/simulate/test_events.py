@@ -125,7 +125,9 @@ def test_scaling_down_takes_pods_that_wait_first() -> None:
 def test_a_cordoned_node_takes_no_pods() -> None:
     world = cluster(node("n1").holding(pod("a", cpu="1")), node("n2"))
 
-    result = simulate(world, scripted({1: ["a"]}), cycles=1, events=[event(cordon=frozenset({"n2"}))])
+    result = simulate(
+        world, scripted({1: ["a"]}), cycles=1, events=[event(cordon=frozenset({"n2"}))]
+    )
 
     assert [move.node for move in result.all_moves] == ["n1"]
 

@@ -152,7 +152,8 @@ def test_the_same_cluster_gives_the_same_result_byte_for_byte() -> None:
     backwards = World(PAIR.objects[::-1])
 
     first, again, reversed_ = (
-        json.dumps(simulation_document([simulate(world, script)])) for world in (PAIR, PAIR, backwards)
+        json.dumps(simulation_document([simulate(world, script)]))
+        for world in (PAIR, PAIR, backwards)
     )
 
     assert first == again == reversed_
