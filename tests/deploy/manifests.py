@@ -22,8 +22,8 @@ def documents(file: Path) -> list[Object]:
 def pod_of(workload: Object) -> Object:
     """The template of the pods that a workload makes."""
     spec: Object = workload["spec"]
-    found: Object = spec.get("jobTemplate", workload)["spec"]["template"]
-    return found
+    template: Object = spec.get("jobTemplate", workload)["spec"]["template"]
+    return template
 
 
 WORKLOADS = {

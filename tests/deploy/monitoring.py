@@ -21,11 +21,11 @@ _VARIABLE = re.compile(r"label_values\((.*), (\w+)\)$")
 
 
 class Asked(NamedTuple):
-    """A query, who asks it, and which labels its result is told by."""
+    """A query, who asks it, and which labels its result is shown with."""
 
     by: str
     expr: str
-    told_by: frozenset[str]
+    shown_labels: frozenset[str]
 
 
 def rules(*files: Path) -> list[dict[str, Any]]:
@@ -57,13 +57,17 @@ def queries() -> Iterator[Asked]:
         yield Asked(record, expr, frozenset())
     for alert in alerts():
         words = " ".join(alert["annotations"].values())
-        told = {it.removeprefix("$labels.") for it in _LEGEND.findall(words) if "$labels." in it}
-        yield Asked(alert["alert"], alert["expr"], frozenset(told))
+        labels = {
+            label.removeprefix("$labels.")
+            for label in _LEGEND.findall(words)
+            if "$labels." in label
+        }
+        yield Asked(alert["alert"], alert["expr"], frozenset(labels))
     for panel in panels():
         for target in panel["targets"]:
-            told = set(_LEGEND.findall(target["legendFormat"]))
-            yield Asked(panel["title"], target["expr"], frozenset(told))
+            labels = set(_LEGEND.findall(target["legendFormat"]))
+            yield Asked(panel["title"], target["expr"], frozenset(labels))
     board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     for variable in board["templating"]["list"]:
-        if found := _VARIABLE.match(variable.get("definition", "")):
-            yield Asked(f"${variable['name']}", found[1], frozenset({found[2]}))
+        if match := _VARIABLE.match(variable.get("definition", "")):
+            yield Asked(f"${variable['name']}", match[1], frozenset({match[2]}))

@@ -1,4 +1,4 @@
-"""As much of PromQL as it takes to tell which metrics and labels a query speaks of."""
+"""As much of PromQL as it takes to see which metrics and labels a query speaks of."""
 
 from __future__ import annotations
 

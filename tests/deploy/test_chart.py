@@ -43,7 +43,7 @@ def test_the_schema_is_one() -> None:
     Draft7Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("file", [CHART / "values.yaml", *VALUES], ids=lambda it: it.name)
+@pytest.mark.parametrize("file", [CHART / "values.yaml", *VALUES], ids=lambda file: file.name)
 def test_values_keep_to_the_schema(file: Path) -> None:
     assert problems(read(file)) == []
 
@@ -90,6 +90,6 @@ def test_the_pod_is_the_one_of_the_other_manifests() -> None:
     assert DEFAULTS["priorityClassName"] == spec["priorityClassName"]
     assert DEFAULTS["command"] == container["command"]
     for probe in ("livenessProbe", "readinessProbe"):
-        told = yaml.safe_load(json.dumps(container[probe]))
-        told["httpGet"]["port"] = container["ports"][0]["containerPort"]
-        assert {key: DEFAULTS[probe][key] for key in told} == told
+        settings = yaml.safe_load(json.dumps(container[probe]))
+        settings["httpGet"]["port"] = container["ports"][0]["containerPort"]
+        assert {key: DEFAULTS[probe][key] for key in settings} == settings

@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """What it is told, but for its flags."""
+        """Its arguments, but for its flags."""
         return [word for word in self.text.split() if not word.startswith("--")]
 
 
@@ -46,8 +46,8 @@ def named(*names: str) -> list[Step]:
 
 def copied() -> list[str]:
     """What is copied from this tree."""
-    found = [step.words[:-1] for step in named("COPY") if "--from=" not in step.text]
-    return [source for sources in found for source in sources]
+    copies = [step.words[:-1] for step in named("COPY") if "--from=" not in step.text]
+    return [source for sources in copies for source in sources]
 
 
 def test_both_stages_begin_with_the_same_pinned_interpreter() -> None:
@@ -60,16 +60,16 @@ def test_both_stages_begin_with_the_same_pinned_interpreter() -> None:
 
 def test_nothing_is_fetched_but_by_the_hashed_requirements() -> None:
     assert named("ADD") == []
-    told = " ".join(step.text for step in named("RUN"))
-    assert not re.search(r"\b(curl|wget|apt|apt-get|apk|git)\b", told)
-    assert "pip install" not in told
+    commands = " ".join(step.text for step in named("RUN"))
+    assert not re.search(r"\b(curl|wget|apt|apt-get|apk|git)\b", commands)
+    assert "pip install" not in commands
     script = (ROOT / "deploy" / "image" / "build.sh").read_text(encoding="utf-8")
     installs = re.findall(r"^pip install (?:.*\\\n)*.*", script, re.MULTILINE)
     assert len(installs) == 3
-    assert all("--require-hashes" in it or "--no-index" in it for it in installs)
+    assert all("--require-hashes" in command or "--no-index" in command for command in installs)
 
 
-def test_it_ends_as_nobody_special_by_number() -> None:
+def test_it_runs_as_an_unprivileged_user_by_number() -> None:
     *_, last = named("USER")
     user, group = last.text.split(":")
 
@@ -105,7 +105,7 @@ def test_the_script_is_handed_all_that_it_reads() -> None:
 def test_commands_of_the_image_are_those_that_are_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     scripts = project["project"]["scripts"].keys()
-    linked = re.findall(r"ln -s /usr/local/bin/(\S+)", " ".join(it.text for it in named("RUN")))
+    linked = re.findall(r"ln -s /usr/local/bin/(\S+)", " ".join(step.text for step in named("RUN")))
 
     assert linked == ["descheduler"]
     assert {"resettle", *linked} <= scripts
@@ -126,11 +126,15 @@ def pins(file: str) -> dict[str, str]:
 @pytest.mark.parametrize("file", LOCKS)
 def test_every_pin_has_a_hash_and_no_line_is_anything_else(file: str) -> None:
     lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
-    told = [line for line in lines if not line.strip().startswith("#")]
+    statements = [line for line in lines if not line.strip().startswith("#")]
 
-    strange = [line for line in told if not PIN.match(line) and not HASH.match(line)]
+    strange = [line for line in statements if not PIN.match(line) and not HASH.match(line)]
     assert strange == []
-    unheld = [one for one, two in pairwise([*told, ""]) if PIN.match(one) and not HASH.match(two)]
+    unheld = [
+        pin
+        for pin, after in pairwise([*statements, ""])
+        if PIN.match(pin) and not HASH.match(after)
+    ]
     assert unheld == []
 
 
@@ -142,12 +146,16 @@ def test_what_is_shipped_is_what_is_tested(file: str) -> None:
 def test_everything_that_the_project_depends_on_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wanted = {
-        re.split(r"[<>=~!\[ ;]", it)[0].lower().replace("_", "-")
-        for it in project["project"]["dependencies"]
+        re.split(r"[<>=~!\[ ;]", requirement)[0].lower().replace("_", "-")
+        for requirement in project["project"]["dependencies"]
     }
-    built_with = {it.partition(">")[0] for it in project["dependency-groups"]["build"]}
+    built_with = {
+        requirement.partition(">")[0] for requirement in project["dependency-groups"]["build"]
+    }
 
     assert wanted <= pins("requirements.txt").keys()
     assert built_with <= pins("requirements-build.txt").keys()
-    assert {it.partition(">")[0] for it in project["build-system"]["requires"]} == built_with
+    assert {
+        requirement.partition(">")[0] for requirement in project["build-system"]["requires"]
+    } == built_with
     assert not any(fnmatch(name, "pytest*") for name in pins("requirements.txt"))

@@ -61,9 +61,9 @@ def test_the_image_is_that_of_this_version(workload: Object) -> None:
 def test_the_command_line_knows_every_flag(form: str) -> None:
     patched = documents(KUSTOMIZE / "dry-run" / "args.yaml")[0]
     workload = patched if form == "dry-run" else WORKLOADS[form]
-    told = pod_of(workload)["spec"]["containers"][0]["args"]
+    args = pod_of(workload)["spec"]["containers"][0]["args"]
 
-    arguments = build_parser().parse_args(["run", *told])
+    arguments = build_parser().parse_args(["run", *args])
 
     assert arguments.policy == "/policy-dir/policy.yaml"
     assert arguments.dry_run is (form == "dry-run")
@@ -73,12 +73,12 @@ def test_the_command_line_knows_every_flag(form: str) -> None:
 
 def test_the_lease_that_is_held_is_the_one_that_is_granted() -> None:
     (container,) = pod_of(WORKLOADS["deployment"])["spec"]["containers"]
-    told = build_parser().parse_args(["run", *container["args"]])
+    args = build_parser().parse_args(["run", *container["args"]])
     objects = documents(KUSTOMIZE / "deployment" / "rbac.yaml")
-    (role,) = (it for it in objects if it["kind"] == "Role")
+    (role,) = (obj for obj in objects if obj["kind"] == "Role")
 
-    assert role["rules"][1]["resourceNames"] == [told.leader_elect_resource_name]
-    assert told.leader_elect_resource_namespace == "$(POD_NAMESPACE)"
+    assert role["rules"][1]["resourceNames"] == [args.leader_elect_resource_name]
+    assert args.leader_elect_resource_namespace == "$(POD_NAMESPACE)"
     assert role["metadata"]["namespace"] == WORKLOADS["deployment"]["metadata"]["namespace"]
 
 
@@ -86,11 +86,11 @@ def test_the_lease_that_is_held_is_the_one_that_is_granted() -> None:
 def test_the_pod_runs_as_the_account_that_the_roles_are_bound_to(form: str) -> None:
     workload = WORKLOADS.get(form, WORKLOADS["deployment"])
     account, *roles = documents(KUSTOMIZE / form / "rbac.yaml")
-    bound = [subject for it in roles for subject in it.get("subjects", ())]
+    bound = [subject for obj in roles for subject in obj.get("subjects", ())]
 
     assert account["metadata"]["name"] == pod_of(workload)["spec"]["serviceAccountName"]
     assert account["metadata"]["namespace"] == workload["metadata"]["namespace"]
-    assert {(it["name"], it["namespace"]) for it in bound} == {
+    assert {(item["name"], item["namespace"]) for item in bound} == {
         (account["metadata"]["name"], account["metadata"]["namespace"])
     }
 
@@ -105,7 +105,7 @@ def test_the_policy_to_begin_with_has_neither_problems_nor_warnings() -> None:
 
 @pytest.mark.parametrize("form", SHIPPED, ids=SHIPPED)
 def test_no_role_grants_what_is_never_asked_for(form: str) -> None:
-    rules = [rule for it in documents(DEPLOY / form) for rule in it.get("rules", ())]
+    rules = [rule for obj in documents(DEPLOY / form) for rule in obj.get("rules", ())]
 
     assert "secrets" not in {resource for rule in rules for resource in rule["resources"]}
     assert "*" not in str(rules)

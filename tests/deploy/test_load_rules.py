@@ -12,7 +12,11 @@ PUBLIC = {
     *(f"descheduler:averageworkers{kind}:avg1m" for kind in _KINDS),
     *(f"descheduler:node{kind}:avg1m:positivedeviation" for kind in _KINDS),
     *(f"descheduler:node{kind}:p66_5m:positivedeviation" for kind in _KINDS),
-    *(f"descheduler:node:{it}:{over}" for it in _DISTANCES for over in ("avg1m", "p66_5m")),
+    *(
+        f"descheduler:node:{distance}:{over}"
+        for distance in _DISTANCES
+        for over in ("avg1m", "p66_5m")
+    ),
     "descheduler:combined_utilization_and_pressure:avg1m",
     "descheduler:node:eviction_count:10m",
     "descheduler:node:cooldown_multiplier:10m",

@@ -40,7 +40,7 @@ OF_OTHERS: dict[str, set[str]] = {
     "kube_node_status_allocatable": {"node", "resource", "unit"},
     "kube_node_spec_taint": {"node", "key", "value", "effect"},
 }
-"""What node-exporter and kube-state-metrics tell."""
+"""What node-exporter and kube-state-metrics expose."""
 VALUES: dict[tuple[str, str], set[str]] = {
     ("resettle_role", "role"): {*Role},
     ("resettle_cycles_total", "result"): {*Result},
@@ -62,14 +62,14 @@ VALUES: dict[tuple[str, str], set[str]] = {
     ("kube_node_spec_taint", "key"): {f".*/{OVERUTILIZED}"},
     ("kube_node_spec_taint", "effect"): {PREFER_NO_SCHEDULE},
 }
-every_query = pytest.mark.parametrize("asked", [*queries()], ids=lambda it: it.by)
+every_query = pytest.mark.parametrize("asked", [*queries()], ids=lambda query: query.by)
 
 
 def exposed() -> dict[str, set[str]]:
     """The labels of every name that a run exposes once it has evicted and balanced."""
     metrics = RunMetrics()
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         full = node("n1").holding(pod("a", age="3h"))
         objects = [full.node, node("n2").node, *full.pods]
         document = policy()
@@ -81,14 +81,14 @@ def exposed() -> dict[str, set[str]]:
             await stage.cycles(1)
             metrics.update(stage.runner.status())
 
-    asyncio.run(story())
-    told: list[Reading] = readings(metrics.text())
-    return {it.name: set(it.labels) for it in told}
+    asyncio.run(run_scenario())
+    samples: list[Reading] = readings(metrics.text())
+    return {sample.name: set(sample.labels) for sample in samples}
 
 
 @pytest.fixture(scope="module")
 def there() -> dict[str, set[str]]:
-    """What there is to ask for: what a run exposes, what rules record, what others tell."""
+    """What there is to ask for: what a run exposes, what rules record, what others expose."""
     records = {name: {"instance", "node"} for name in recorded()}
     return {**exposed(), **records, **OF_OTHERS}
 
@@ -113,7 +113,7 @@ def test_every_label_that_is_asked_for_is_one_of_its_metric(
         assert matcher.label in there[metric] | OF_THE_TARGET
     known = OF_THE_TARGET.union(*(there[metric] for metric in query.metrics))
     assert query.groupings <= known
-    assert asked.told_by <= (query.groupings or known)
+    assert asked.shown_labels <= (query.groupings or known)
 
 
 @every_query
@@ -130,7 +130,7 @@ def test_every_metric_of_ours_is_shown_or_watched() -> None:
     asked_for = {metric for asked in queries() for metric in read(asked.expr).metrics}
     names = {re.sub(r"_(bucket|sum|count)$", "", metric) for metric in asked_for}
 
-    ours = {it.name for it in RUN_CATALOGUE if it.name.startswith("resettle_")}
+    ours = {item.name for item in RUN_CATALOGUE if item.name.startswith("resettle_")}
     unseen = ours - names
     assert unseen <= {
         "resettle_cache_synced",
@@ -170,9 +170,9 @@ def test_a_dashboard_can_be_imported() -> None:
         assert spot["x"] + spot["w"] <= 24
     cells = [
         (x, y)
-        for it in spots
-        for x in range(it["x"], it["x"] + it["w"])
-        for y in range(it["y"], it["y"] + it["h"])
+        for place in spots
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
     ]
     assert len(set(cells)) == len(cells), "no panel lies over another"
 

@@ -19,8 +19,8 @@ POD: Object = pod_of(DEPLOYMENT)["spec"]
 
 
 def test_its_pod_is_as_harmless_as_that_of_the_descheduler() -> None:
-    (peer,) = documents(DEPLOY / "kustomize" / "process" / "deployment.yaml")
-    theirs = pod_of(peer)["spec"]
+    (descheduler,) = documents(DEPLOY / "kustomize" / "process" / "deployment.yaml")
+    theirs = pod_of(descheduler)["spec"]
 
     assert POD["securityContext"] == theirs["securityContext"]
     assert CONTAINER["securityContext"] == theirs["containers"][0]["securityContext"]
@@ -29,8 +29,8 @@ def test_its_pod_is_as_harmless_as_that_of_the_descheduler() -> None:
 
 
 def test_the_two_never_count_each_other_s_pods() -> None:
-    (peer,) = documents(DEPLOY / "kustomize" / "process" / "deployment.yaml")
-    wanted = peer["spec"]["selector"]["matchLabels"]
+    (descheduler,) = documents(DEPLOY / "kustomize" / "process" / "deployment.yaml")
+    wanted = descheduler["spec"]["selector"]["matchLabels"]
     labels = pod_of(DEPLOYMENT)["metadata"]["labels"]
 
     assert DEPLOYMENT["spec"]["selector"]["matchLabels"] == labels
@@ -39,9 +39,9 @@ def test_the_two_never_count_each_other_s_pods() -> None:
 
 def test_the_command_line_knows_every_flag_and_the_lease_is_granted() -> None:
     words = [*CONTAINER["command"][1:], *CONTAINER["args"]]
-    told = [word.replace("$(POD_NAMESPACE)", "resettle") for word in words]
-    settings = taint_settings(build_parser().parse_args(told))
-    (role,) = (it for it in ROLES if it["kind"] == "Role")
+    args = [word.replace("$(POD_NAMESPACE)", "resettle") for word in words]
+    settings = taint_settings(build_parser().parse_args(args))
+    (role,) = (obj for obj in ROLES if obj["kind"] == "Role")
 
     assert settings.lease is not None
     assert role["rules"][1]["resourceNames"] == [settings.lease.name]
@@ -58,7 +58,7 @@ def test_the_probes_ask_where_health_is_served() -> None:
 
 
 def test_the_guard_is_about_the_account_of_the_pod_and_of_the_roles() -> None:
-    (account,) = (it["metadata"] for it in ROLES if it["kind"] == "ServiceAccount")
+    (account,) = (obj["metadata"] for obj in ROLES if obj["kind"] == "ServiceAccount")
     (condition,) = GUARD["spec"]["matchConditions"]
 
     user = f"system:serviceaccount:{account['namespace']}:{account['name']}"
@@ -68,7 +68,9 @@ def test_the_guard_is_about_the_account_of_the_pod_and_of_the_roles() -> None:
 
 
 def test_the_guard_knows_the_prefixes_and_denies_when_in_doubt() -> None:
-    (prefixes,) = (it for it in GUARD["spec"]["variables"] if it["name"] == "prefixes")
+    (prefixes,) = (
+        variable for variable in GUARD["spec"]["variables"] if variable["name"] == "prefixes"
+    )
 
     assert yaml.safe_load(prefixes["expression"]) == sorted(PREFIXES.values())
     assert GUARD["spec"]["failurePolicy"] == "Fail"
@@ -78,6 +80,6 @@ def test_the_guard_knows_the_prefixes_and_denies_when_in_doubt() -> None:
 
 def test_every_file_is_part_of_what_is_applied() -> None:
     (whole,) = documents(FOLDER / "kustomization.yaml")
-    files = {it.name for it in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
+    files = {file.name for file in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
 
     assert set(whole["resources"]) == files

@@ -23,7 +23,9 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("sh", "mkdir", "touch"):
-        real = next(Path(it) / name for it in ("/bin", "/usr/bin") if (Path(it) / name).exists())
+        real = next(
+            Path(item) / name for item in ("/bin", "/usr/bin") if (Path(item) / name).exists()
+        )
         (folder / name).symlink_to(real)
     monkeypatch.setenv("PATH", str(folder))
     return folder
@@ -51,7 +53,7 @@ def test_a_package_is_unpacked_into_the_cache(path: Path, tmp_path: Path) -> Non
     programs = found(tmp_path / "cache")
 
     assert all(programs[name].exists() for name in NAMES)
-    assert sorted(it.name for it in (tmp_path / "cache").iterdir()) == sorted(NAMES)
+    assert sorted(file.name for file in (tmp_path / "cache").iterdir()) == sorted(NAMES)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tools.go_programs.recipe import Recipe, Source
 from tools.installers.recipe import RECIPE as INSTALLERS
 
 RECIPES = (CONTROL_PLANE, INSTALLERS)
-each_recipe = pytest.mark.parametrize("recipe", RECIPES, ids=lambda it: it.cache)
+each_recipe = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.cache)
 each_source = pytest.mark.parametrize(
     ("recipe", "source"),
     [

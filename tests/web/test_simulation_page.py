@@ -1,4 +1,4 @@
-"""The page of `simulate --report`: whole in one file, true to the story, harmless to open."""
+"""The page of `simulate --report`: whole in one file, true to the simulation, harmless to open."""
 
 from __future__ import annotations
 
@@ -81,39 +81,39 @@ WORLD = cluster(
 )
 
 
-def test_the_page_holds_what_the_story_holds() -> None:
-    story = lived(WORLD, says="the wind turns")
+def test_the_page_holds_what_the_simulation_holds() -> None:
+    result = lived(WORLD, says="the wind turns")
 
-    found = outline(simulation_page([story]))
+    page = outline(simulation_page([result]))
 
-    assert found.counts["h1"] == 1
-    assert found.classes["cell"] == 2 * (1 + 5)
-    assert found.classes["trouble"] == len({*story.violations})
-    assert found.classes["flag"] == 1
-    assert found.classes["card"] == 6
-    text = " ".join(found.words)
+    assert page.counts["h1"] == 1
+    assert page.classes["cell"] == 2 * (1 + 5)
+    assert page.classes["trouble"] == len({*result.violations})
+    assert page.classes["flag"] == 1
+    assert page.classes["card"] == 6
+    text = " ".join(page.words)
     for says in ("the wind turns", "Moves over time", "Ping-pong", "the script says so"):
         assert says in text
-    assert str(story.ping_pong[0].times) in found.words
+    assert str(result.ping_pong[0].times) in page.words
 
 
 def test_two_policies_stand_side_by_side() -> None:
-    one, other = lived(WORLD), lived(WORLD, policy="other.yaml")
+    first, other = lived(WORLD), lived(WORLD, policy="other.yaml")
 
-    found = outline(simulation_page([one, other]))
+    page = outline(simulation_page([first, other]))
 
-    assert found.classes["cell"] == 2 * 2 * (1 + 5)
-    assert found.classes["two"] > 0
-    assert found.words.count("other.yaml") > 5
+    assert page.classes["cell"] == 2 * 2 * (1 + 5)
+    assert page.classes["two"] > 0
+    assert page.words.count("other.yaml") > 5
 
 
-@pytest.mark.parametrize("stories", [1, 2])
-def test_the_page_needs_nothing_but_itself(stories: int) -> None:
-    html = simulation_page([lived(WORLD, policy=f"{i}.yaml") for i in range(stories)])
-    found = outline(html)
+@pytest.mark.parametrize("runs", [1, 2])
+def test_the_page_needs_nothing_but_itself(runs: int) -> None:
+    html = simulation_page([lived(WORLD, policy=f"{i}.yaml") for i in range(runs)])
+    page = outline(html)
 
-    assert {"link", "img", "iframe", "object", "embed"} & set(found.counts) == set()
-    assert [name for name, _ in found.attributes if name in ("src", "href", "action")] == []
+    assert {"link", "img", "iframe", "object", "embed"} & set(page.counts) == set()
+    assert [name for name, _ in page.attributes if name in ("src", "href", "action")] == []
     assert re.findall(r"https?://|url\(|@import|//[a-z]", html) == []
     assert "default-src 'none'" in html
 
@@ -125,17 +125,17 @@ def test_no_name_gets_out_of_its_place() -> None:
     )
     calm, wild = lived(WORLD, says="x"), lived(named, policy=HOSTILE, says=HOSTILE)
 
-    plain, found = outline(simulation_page([calm])), outline(simulation_page([wild]))
+    plain, page = outline(simulation_page([calm])), outline(simulation_page([wild]))
 
-    assert found.counts["script"] == plain.counts["script"] == 2
-    assert found.counts["b"] - found.classes["card"] == len({*wild.violations})
-    assert not any(name.startswith("on") for name, _ in found.attributes)
-    assert any(HOSTILE in word for word in found.words)
+    assert page.counts["script"] == plain.counts["script"] == 2
+    assert page.counts["b"] - page.classes["card"] == len({*wild.violations})
+    assert not any(name.startswith("on") for name, _ in page.attributes)
+    assert any(HOSTILE in word for word in page.words)
 
 
 def test_many_nodes_are_cut_down_to_those_that_changed_most() -> None:
     holding = [node(f"n{i:03d}").holding(pod(f"p{i}", cpu="1")) for i in range(130)]
-    story = run_simulation(
+    result = run_simulation(
         "policy.yaml",
         scripted(),
         cluster(*holding).snapshot(),
@@ -143,10 +143,10 @@ def test_many_nodes_are_cut_down_to_those_that_changed_most() -> None:
         cycles=1,
     )
 
-    found = outline(simulation_page([story]))
+    page = outline(simulation_page([result]))
 
-    assert found.classes["cell"] == 120 * 2
-    assert any("10 others are left out" in word for word in found.words)
+    assert page.classes["cell"] == 120 * 2
+    assert any("10 others are left out" in word for word in page.words)
 
 
 # -- in a browser ---------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def used(html: str, folder: Path) -> str | None:
     return done.stdout
 
 
-def test_pointing_tells_figures_and_typing_filters(
+def test_pointing_shows_figures_and_typing_filters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     html = simulation_page([lived(WORLD)])

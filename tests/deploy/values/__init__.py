@@ -15,8 +15,8 @@ VALUES = sorted(Path(__file__).parent.glob("*.yaml"))
 
 def read(file: Path) -> dict[str, Any]:
     """What the file says."""
-    found: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return found
+    values: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return values
 
 
 def values(name: str) -> Path:
