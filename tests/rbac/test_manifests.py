@@ -21,7 +21,7 @@ LEAD = ApiPermission(
 
 
 def kinds(objects: list[dict[str, Any]]) -> list[str]:
-    return [it["kind"] for it in objects]
+    return [item["kind"] for item in objects]
 
 
 def test_rights_everywhere_and_in_a_namespace_have_roles_of_their_own() -> None:
@@ -85,10 +85,10 @@ def test_names_that_objects_can_have_are_taken() -> None:
 # -- any policy ----------------------------------------------------------------------------------
 
 
-def test_whoever_may_run_any_policy_may_read_all_kinds_and_use_every_mover() -> None:
+def test_the_role_for_any_policy_may_read_all_kinds_and_use_every_mover() -> None:
     mover = Plugin(
         name="M",
-        evict=lambda args, hands: pytest.fail("nobody moves anything here"),
+        evict=lambda args, requests: pytest.fail("no pod is moved here"),
         permissions=lambda args: (Permission("patch", "widgets", "example.com"),),
     )
     plugins = [*default_registry().values(), mover]
@@ -96,7 +96,7 @@ def test_whoever_may_run_any_policy_may_read_all_kinds_and_use_every_mover() -> 
     rights = permissions_for_any_policy(plugins, lease=LeaseSettings())
 
     read = {right.resource for right in rights if right.verb == "watch"}
-    acted = [f"{it.verb} {it.title}" for it in rights if it.verb not in ("list", "watch")]
+    acted = [f"{item.verb} {item.title}" for item in rights if item.verb not in ("list", "watch")]
     assert read == {
         *("nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes"),
         *("csinodes", "poddisruptionbudgets", "priorityclasses"),
@@ -116,7 +116,7 @@ def test_a_dry_run_of_any_policy_only_reads() -> None:
     assert {right.verb for right in rights} == {"list", "watch"}
 
 
-class Told(Args, frozen=True, kw_only=True):
+class MoverArgs(Args, frozen=True, kw_only=True):
     """Arguments that a policy has to give."""
 
     what: str
@@ -125,8 +125,8 @@ class Told(Args, frozen=True, kw_only=True):
 def test_a_mover_that_needs_arguments_asks_for_a_policy() -> None:
     mover = Plugin(
         name="M",
-        args=Told,
-        evict=lambda args, hands: pytest.fail("nobody moves anything here"),
+        args=MoverArgs,
+        evict=lambda args, requests: pytest.fail("no pod is moved here"),
         permissions=lambda args: (Permission("patch", args.what),),
     )
 

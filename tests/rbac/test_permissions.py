@@ -48,7 +48,7 @@ def lifetime(api_version: str) -> Descheduler:
 
 def reading_widgets(kind: Kind) -> Descheduler:
     def nothing(args: Any, snapshot: Any, draft: Any) -> None:
-        """Proposes nobody."""
+        """Proposes no pod."""
 
     plugin = Plugin(
         name="W", kinds=(kind,), reads=lambda args: frozenset({"Widget"}), deschedule=nothing
@@ -140,13 +140,13 @@ def test_nothing_missing_needs_no_rules() -> None:
 def ensured(*bans: DeniedPermission) -> None:
     """Asks a server with these bans for all that a run needs."""
 
-    async def told() -> None:
-        async with ApiServer(denied=bans) as pocket, Client(Access(server=pocket.url)) as client:
+    async def run_scenario() -> None:
+        async with ApiServer(denied=bans) as server, Client(Access(server=server.url)) as client:
             await require_permissions(
                 client, required_permissions(lifetime("descheduler/v1alpha2"))
             )
 
-    asyncio.run(told())
+    asyncio.run(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -178,10 +178,10 @@ def test_missing_permissions_are_reported_before_anything_starts(
 def test_each_right_is_asked_for_and_answered_in_order() -> None:
     rights = required_permissions(lifetime("resettle/v1"), lease=LeaseSettings())
 
-    async def told() -> None:
-        async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
+    async def run_scenario() -> None:
+        async with ApiServer() as server, Client(Access(server=server.url)) as client:
             await require_permissions(client, rights)
             reviews = await review_permissions(client, rights)
         assert [review.permission for review in reviews if review.allowed] == list(rights)
 
-    asyncio.run(told())
+    asyncio.run(run_scenario())
