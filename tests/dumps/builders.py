@@ -20,7 +20,7 @@ _NODE_TERM = {
     "matchExpressions": [_EXPRESSION],
     "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["acme-node"]}],
 }
-_WISHES = {
+_AFFINITY = {
     "nodeAffinity": {
         _REQUIRED: {"nodeSelectorTerms": [_NODE_TERM]},
         _PREFERRED: [{"weight": 1, "preference": _NODE_TERM}],
@@ -50,7 +50,7 @@ _POD = pod(
     owner="ReplicaSet/acme-owner",
     labels=_OWN,
     annotations=_MARKS,
-    affinity=_WISHES,
+    affinity=_AFFINITY,
     node_selector={**_OWN, "pool": "acme-pool"},
     tolerations=[{"key": "for", "operator": "Equal", "value": "acme"}],
     spread=[spread(labels=_OWN)],

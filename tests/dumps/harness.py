@@ -31,8 +31,8 @@ class Copy:
     @property
     def items(self) -> list[Object]:
         """The objects in it, in order."""
-        found: list[Object] = json.loads(self.text)["items"]
-        return found
+        items: list[Object] = json.loads(self.text)["items"]
+        return items
 
     def of(self, kind: str) -> list[Object]:
         """Its objects of one kind."""
@@ -46,18 +46,18 @@ class Copy:
 
 
 def copied(
-    pocket: ApiServer,
+    server: ApiServer,
     *,
     kinds: Iterable[Kind] = (),
     reads: frozenset[str] | None = None,
     digests: Anonymizer | None = None,
-    tell: Callable[[str, int], None] = lambda plural, count: None,
+    progress: Callable[[str, int], None] = lambda plural, count: None,
 ) -> Copy:
     """What a capture of the server holds."""
-    api, sink = ListClient(Access(server=pocket.url)), BytesIO()
+    api, sink = ListClient(Access(server=server.url)), BytesIO()
     try:
         listed = kinds_to_list(kinds, reads)
-        captured = write_capture(api, listed, sink, NOW, digests, tell)
+        captured = write_capture(api, listed, sink, NOW, digests, progress)
     finally:
         api.close()
     return Copy(captured, sink.getvalue())

@@ -104,8 +104,8 @@ def test_a_value_is_hashed_like_the_labels_it_is_compared_with(part: Object, val
 
 
 def test_no_name_is_found_in_a_hashed_capture() -> None:
-    with ApiServer(ACME) as pocket:
-        plain, hashed = copied(pocket), copied(pocket, digests=DIGESTS)
+    with ApiServer(ACME) as server:
+        plain, hashed = copied(server), copied(server, digests=DIGESTS)
 
     assert hashed.captured.counts == plain.captured.counts
     for kind in KINDS:
@@ -115,26 +115,26 @@ def test_no_name_is_found_in_a_hashed_capture() -> None:
 
 
 def test_all_that_is_known_about_a_company_is_hashed_alike_everywhere() -> None:
-    with ApiServer(ACME) as pocket:
-        copy = copied(pocket, digests=DIGESTS)
-    (found,) = copy.of("Pod")
+    with ApiServer(ACME) as server:
+        copy = copied(server, digests=DIGESTS)
+    (anonymized,) = copy.of("Pod")
     team, home, shop = map(DIGESTS.hash_name, ("acme-team", "acme-node", "acme-shop"))
     at_home = {"key": "metadata.name", "operator": "In", "values": [home]}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    wishes = found["spec"]["affinity"]
+    affinity = anonymized["spec"]["affinity"]
     (volume,), (limits,) = copy.of("PersistentVolume"), copy.of("CSINode")
     (covering,) = copy.of("PodDisruptionBudget")
 
-    assert found["metadata"]["namespace"] == team
-    assert found["metadata"]["labels"]["app"] == shop
-    assert found["spec"]["nodeName"] == home
-    assert wishes["nodeAffinity"][required]["nodeSelectorTerms"][0]["matchFields"] == [at_home]
-    assert wishes["podAffinity"][required][0]["namespaces"] == [team]
+    assert anonymized["metadata"]["namespace"] == team
+    assert anonymized["metadata"]["labels"]["app"] == shop
+    assert anonymized["spec"]["nodeName"] == home
+    assert affinity["nodeAffinity"][required]["nodeSelectorTerms"][0]["matchFields"] == [at_home]
+    assert affinity["podAffinity"][required][0]["namespaces"] == [team]
     assert covering["spec"]["selector"]["matchLabels"]["app"] == shop
     assert covering["metadata"]["namespace"] == team
     assert limits["metadata"]["name"] == home
     assert limits["spec"]["drivers"][0]["name"] == volume["spec"]["csi"]["driver"]
-    assert {it["metadata"]["name"] for it in copy.of("Namespace")} >= {team}
+    assert {item["metadata"]["name"] for item in copy.of("Namespace")} >= {team}
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_all_that_is_known_about_a_company_is_hashed_alike_everywhere() -> None:
     ],
 )
 def test_what_decisions_go_by_stays(kind: str, path: list[Any], text: str) -> None:
-    with ApiServer(ACME) as pocket:
-        (item,) = copied(pocket, digests=DIGESTS).of(kind)
+    with ApiServer(ACME) as server:
+        (item,) = copied(server, digests=DIGESTS).of(kind)
 
     part: Any = item
     for step in path:
@@ -176,33 +176,35 @@ def test_a_field_that_is_not_listed_is_taken_for_a_name() -> None:
         pytest.param("descheduler.alpha.kubernetes.io/evict", " No ", True, id="a no"),
         pytest.param("descheduler.alpha.kubernetes.io/evict", "ask Ann", False, id="a remark"),
         pytest.param(SOURCE, "api", True, id="where a pod came from"),
-        pytest.param(SOURCE, "acme", False, id="a place nobody knows"),
+        pytest.param(SOURCE, "acme", False, id="an unknown place"),
         pytest.param(DELETION_COST, "-10000000000", True, id="a cost"),
         pytest.param(DELETION_COST, "acme", False, id="a cost that is none"),
     ],
 )
 def test_an_annotation_keeps_the_words_that_decide(mark: str, text: str, stays: bool) -> None:
     item = {"metadata": {"name": "p", "annotations": {mark: text}}}
-    found = DIGESTS.anonymize("Pod", item)["metadata"]["annotations"]
+    anonymized = DIGESTS.anonymize("Pod", item)["metadata"]["annotations"]
 
-    assert found == {mark: text if stays else DIGESTS.hash_name(text)}
+    assert anonymized == {mark: text if stays else DIGESTS.hash_name(text)}
 
 
 def test_the_claim_that_was_made_for_a_pod_is_still_found() -> None:
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     objects = [pod("web-1", volumes=[volume]), claim("web-1-scratch"), claim("web-1")]
-    with ApiServer(objects) as pocket:
-        snapshot = copied(pocket, digests=DIGESTS).snapshot()
+    with ApiServer(objects) as server:
+        snapshot = copied(server, digests=DIGESTS).snapshot()
 
-    (found,) = snapshot.pods
+    (anonymized,) = snapshot.pods
     assert len(snapshot.claims) == 2
-    assert [f"{found.namespace}/{name}" in snapshot.claims for name in found.own_claims] == [True]
+    assert [
+        f"{anonymized.namespace}/{name}" in snapshot.claims for name in anonymized.own_claims
+    ] == [True]
 
 
 def test_kinds_of_plugins_are_left_out_of_an_anonymized_capture() -> None:
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "acme"}}
-    with ApiServer([definition("Widget", group="example.com"), widget]) as pocket:
-        copy = copied(pocket, kinds=[WIDGET], digests=DIGESTS)
+    with ApiServer([definition("Widget", group="example.com"), widget]) as server:
+        copy = copied(server, kinds=[WIDGET], digests=DIGESTS)
 
     assert copy.of("Widget") == []
     assert "widgets" not in copy.captured.counts

@@ -53,8 +53,8 @@ def planned(snapshot: Snapshot, document: dict[str, Any]) -> Plan:
 @given(cases())
 def test_hashing_is_renaming_and_nothing_else(case: Case) -> None:
     """Lots are drawn by name, so the cluster to compare with is the one that has the new names."""
-    with ApiServer(case.objects) as pocket:
-        copy = copied(pocket, digests=DIGESTS)
+    with ApiServer(case.objects) as server:
+        copy = copied(server, digests=DIGESTS)
     moving = frozenset(map(DIGESTS.hash_name, case.moving))
     document = renamed(case.document)
     hashed = planned(replace(copy.snapshot(), moving=moving), document)
@@ -90,11 +90,11 @@ POLICY = {
 @THOROUGH
 @given(clusters(max_budgets=0))
 def test_where_no_tie_decides_the_same_pods_go_for_the_same_reasons(world: World) -> None:
-    with ApiServer(world.objects) as pocket:
-        plain, hashed = copied(pocket), copied(pocket, digests=DIGESTS)
+    with ApiServer(world.objects) as server:
+        plain, hashed = copied(server), copied(server, digests=DIGESTS)
     before, after = planned(plain.snapshot(), POLICY), planned(hashed.snapshot(), POLICY)
 
     assert after.refused == before.refused
-    assert Counter((it.plugin, it.pod.uid) for it in after.moves) == Counter(
-        (it.plugin, DIGESTS.hash_name(it.pod.uid)) for it in before.moves
+    assert Counter((move.plugin, move.pod.uid) for move in after.moves) == Counter(
+        (move.plugin, DIGESTS.hash_name(move.pod.uid)) for move in before.moves
     )

@@ -109,7 +109,7 @@ def test_the_order_of_a_dump_does_not_show_in_what_a_plugin_reads() -> None:
     )
 
     assert one_way == other_way.snapshot(NOW).others
-    assert [(it.metadata.name, it.size) for it in one_way["Widget"]] == [
+    assert [(item.metadata.name, item.size) for item in one_way["Widget"]] == [
         ("a", 2),
         ("a", 3),
         ("b", 1),
@@ -130,34 +130,46 @@ def test_an_object_that_does_not_fit_its_struct_is_an_error_that_names_its_place
 
 
 @pytest.mark.parametrize(
-    ("kind", "item", "found"),
+    ("kind", "item", "names_in"),
     [
         pytest.param(
-            "Node", node("n").node, lambda it: [x.name for x in it.node_index], id="nodes"
+            "Node",
+            node("n").node,
+            lambda snapshot: [x.name for x in snapshot.node_index],
+            id="nodes",
         ),
-        pytest.param("Pod", pod("p"), lambda it: [x.key for x in it.pods], id="pods"),
-        pytest.param("Namespace", namespace("ns"), lambda it: list(it.namespaces), id="namespaces"),
+        pytest.param("Pod", pod("p"), lambda snapshot: [x.key for x in snapshot.pods], id="pods"),
+        pytest.param(
+            "Namespace",
+            namespace("ns"),
+            lambda snapshot: list(snapshot.namespaces),
+            id="namespaces",
+        ),
         pytest.param(
             "PriorityClass",
             priority_class("gold", 5),
-            lambda it: list(it.priority_classes),
+            lambda snapshot: list(snapshot.priority_classes),
             id="classes",
         ),
         pytest.param(
             "PodDisruptionBudget",
             budget("b", allowed=1, labels={"a": "b"}),
-            lambda it: list(it.budgets),
+            lambda snapshot: list(snapshot.budgets),
             id="budgets",
         ),
-        pytest.param("PersistentVolumeClaim", claim("c"), lambda it: list(it.claims), id="claims"),
+        pytest.param(
+            "PersistentVolumeClaim", claim("c"), lambda snapshot: list(snapshot.claims), id="claims"
+        ),
     ],
 )
-def test_items_of_a_typed_list_need_not_say_their_kind(kind: str, item: Object, found: Any) -> None:
-    said = dumped(listing("List", item)).snapshot(NOW)
-    unsaid = dumped(listing(f"{kind}List", kindless(item))).snapshot(NOW)
+def test_items_of_a_typed_list_need_not_say_their_kind(
+    kind: str, item: Object, names_in: Any
+) -> None:
+    with_kind = dumped(listing("List", item)).snapshot(NOW)
+    without_kind = dumped(listing(f"{kind}List", kindless(item))).snapshot(NOW)
 
-    assert len(found(unsaid)) == 1
-    assert found(unsaid) == found(said)
+    assert len(names_in(without_kind)) == 1
+    assert names_in(without_kind) == names_in(with_kind)
 
 
 @pytest.mark.parametrize(

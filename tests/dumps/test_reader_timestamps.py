@@ -21,19 +21,19 @@ NOON = "2026-01-31T12:00:00Z"
 
 def dump_of(stamp: object = None, annotations: object = None) -> Object:
     """A list that may say when it was taken."""
-    said = {STAMP: stamp} if stamp is not None else annotations
-    metadata = {"resourceVersion": "7"} | ({} if said is None else {"annotations": said})
+    stamps = {STAMP: stamp} if stamp is not None else annotations
+    metadata = {"resourceVersion": "7"} | ({} if stamps is None else {"annotations": stamps})
     return {"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": []}
 
 
 @pytest.mark.parametrize(
     ("dumps", "taken"),
     [
-        pytest.param([dump_of()], None, id="one that does not tell"),
-        pytest.param([dump_of(NOON)], NOW, id="one that tells"),
+        pytest.param([dump_of()], None, id="one without a timestamp"),
+        pytest.param([dump_of(NOON)], NOW, id="one with a timestamp"),
         pytest.param([dump_of("2026-01-31T14:00:00+02:00")], NOW, id="in another zone"),
         pytest.param([dump_of(NOON), dump_of(NOON)], NOW, id="two that agree"),
-        pytest.param([dump_of(NOON), dump_of()], NOW, id="who does not tell has no say"),
+        pytest.param([dump_of(NOON), dump_of()], NOW, id="one without a timestamp does not count"),
         pytest.param(
             [dump_of(NOON), dump_of("2026-01-31T13:00:00Z")], None, id="two that disagree"
         ),
@@ -42,7 +42,9 @@ def dump_of(stamp: object = None, annotations: object = None) -> Object:
         pytest.param([{**node("n").node}], None, id="an object alone"),
     ],
 )
-def test_dumps_tell_when_they_were_taken(dumps: list[Object], taken: datetime | None) -> None:
+def test_the_time_of_a_dump_is_read_from_its_timestamp(
+    dumps: list[Object], taken: datetime | None
+) -> None:
     for write in (json.dumps, yaml.safe_dump):
         dump = Dump()
         for i, content in enumerate(dumps):

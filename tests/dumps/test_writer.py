@@ -1,4 +1,4 @@
-"""Captures: what is in them, what is not, and that a plan cannot tell them from the cluster."""
+"""Captures: what is in them, what is not, and that a plan of them equals a plan of the cluster."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ THOROUGH = settings(max_examples=60, deadline=None, derandomize=True, database=N
 EVERYTHING = frozenset(KINDS)
 
 
-# -- a plan cannot tell --------------------------------------------------------------------------
+# -- the plan is the same ------------------------------------------------------------------------
 
 
-def with_what_nobody_reads(objects: list[Object], dice: Random) -> list[Object]:
-    """The objects, told apart by fields that no decision goes by."""
+def with_unread_fields(objects: list[Object], dice: Random) -> list[Object]:
+    """The objects, each with different values in fields that no decision depends on."""
     objects = deepcopy(objects)
     for item in objects:
         if item["kind"] == "Pod":
@@ -53,10 +53,10 @@ def test_the_plan_from_a_capture_is_the_plan_from_the_live_list(case: Case, dice
     registry = default_registry()
     policy = load_policy(json.dumps(case.document), name="policy", plugins=registry)
     planner = build_descheduler(policy, registry)
-    with ApiServer(with_what_nobody_reads(case.objects, dice)) as pocket:
-        live = list_cluster(Access(server=pocket.url), EVERYTHING).snapshot(NOW)
-        copy = copied(pocket)
-        narrow = copied(pocket, reads=planner.reads)
+    with ApiServer(with_unread_fields(case.objects, dice)) as server:
+        live = list_cluster(Access(server=server.url), EVERYTHING).snapshot(NOW)
+        copy = copied(server)
+        narrow = copied(server, reads=planner.reads)
 
     plan = planner.draw_plan(replace(live, moving=case.moving))
     for other in (copy, narrow):
@@ -105,10 +105,10 @@ _CONTAINER = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu"
     ],
 )
 def test_what_no_plan_reads_is_left_out(more: Object, secret: str) -> None:
-    with ApiServer([pod("web-1", **more)]) as pocket:
-        copy = copied(pocket)
+    with ApiServer([pod("web-1", **more)]) as server:
+        copy = copied(server)
 
-    assert [it["metadata"]["name"] for it in copy.of("Pod")] == ["web-1"]
+    assert [item["metadata"]["name"] for item in copy.of("Pod")] == ["web-1"]
     assert secret not in copy.text.decode()
 
 
@@ -124,11 +124,11 @@ def test_every_field_that_the_model_reads_is_kept(kind: str, spelled_out: bool) 
 
 
 def test_objects_say_what_they_are_and_defaults_go_without_saying() -> None:
-    with ApiServer([node("n1").node]) as pocket:
-        (found,) = copied(pocket).of("Node")
+    with ApiServer([node("n1").node]) as server:
+        (written_node,) = copied(server).of("Node")
 
     offer = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-    assert found == {
+    assert written_node == {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1"}},
@@ -163,7 +163,7 @@ WIDGET = Kind("Widget", Widget, "/apis/example.com/v1/widgets")
         pytest.param((), None, sorted(KINDS), id="all that resettle knows"),
         pytest.param((WIDGET,), None, sorted([*KINDS, "Widget"]), id="and those of plugins"),
         pytest.param(
-            (Kind("Widget", Widget),), None, sorted(KINDS), id="unless nobody says where they are"
+            (Kind("Widget", Widget),), None, sorted(KINDS), id="unless their path is unknown"
         ),
         pytest.param((), frozenset(), ["Node", "Pod"], id="nodes and pods always"),
         pytest.param(
@@ -173,7 +173,10 @@ WIDGET = Kind("Widget", Widget, "/apis/example.com/v1/widgets")
             id="what a policy reads",
         ),
         pytest.param(
-            (WIDGET,), frozenset({"Widget"}), ["Node", "Pod", "Widget"], id="be it a plugin's"
+            (WIDGET,),
+            frozenset({"Widget"}),
+            ["Node", "Pod", "Widget"],
+            id="also a kind of a plugin",
         ),
     ],
 )
@@ -196,8 +199,8 @@ def test_two_structs_for_one_kind_are_an_error() -> None:
 def test_kinds_of_plugins_come_back_as_the_plugin_reads_them() -> None:
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
     objects = [definition("Widget", group="example.com"), {**widget, "size": 3, "colour": "red"}]
-    with ApiServer(objects) as pocket:
-        copy = copied(pocket, kinds=[WIDGET])
+    with ApiServer(objects) as server:
+        copy = copied(server, kinds=[WIDGET])
 
     assert copy.of("Widget") == [{**widget, "size": 3}]
     assert copy.snapshot([WIDGET]).others == {"Widget": (Widget(Meta("w"), "Widget", 3),)}
@@ -207,27 +210,29 @@ def test_kinds_of_plugins_come_back_as_the_plugin_reads_them() -> None:
 
 
 def test_a_long_list_is_written_page_by_page() -> None:
-    heard: list[tuple[str, int]] = []
-    with ApiServer([pod(f"web-{i}") for i in range(1001)]) as pocket:
+    progress: list[tuple[str, int]] = []
+    with ApiServer([pod(f"web-{i}") for i in range(1001)]) as server:
         copy = copied(
-            pocket, reads=frozenset(), tell=lambda plural, count: heard.append((plural, count))
+            server,
+            reads=frozenset(),
+            progress=lambda plural, count: progress.append((plural, count)),
         )
 
     assert copy.captured == ({"nodes": 0, "pods": 1001}, len(copy.packed))
-    assert len({it["metadata"]["name"] for it in copy.of("Pod")}) == 1001
-    assert heard == [("nodes", 0), ("pods", 500), ("pods", 1000), ("pods", 1001)]
+    assert len({item["metadata"]["name"] for item in copy.of("Pod")}) == 1001
+    assert progress == [("nodes", 0), ("pods", 500), ("pods", 1000), ("pods", 1001)]
 
 
 def test_a_cluster_without_objects_is_a_capture_all_the_same() -> None:
-    with ApiServer() as pocket:
-        copy = copied(pocket, reads=frozenset())
+    with ApiServer() as server:
+        copy = copied(server, reads=frozenset())
 
     assert copy.items == []
     assert len(copy.snapshot().pods) == 0
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "message"),
     [
         pytest.param(
             {"spec": {"containers": "none"}},
@@ -236,13 +241,13 @@ def test_a_cluster_without_objects_is_a_capture_all_the_same() -> None:
         ),
     ],
 )
-def test_what_cannot_be_understood_is_an_error(broken: Object, told: str) -> None:
-    with ApiServer([pod("web-1", **broken)]) as pocket, pytest.raises(ClusterError) as caught:
-        copied(pocket)
-    assert str(caught.value).startswith(told)
+def test_what_cannot_be_understood_is_an_error(broken: Object, message: str) -> None:
+    with ApiServer([pod("web-1", **broken)]) as server, pytest.raises(ClusterError) as caught:
+        copied(server)
+    assert str(caught.value).startswith(message)
 
 
 def test_what_the_server_refuses_is_an_error() -> None:
     refusal = Fault(verbs=("list",), path="/api/v1/pods", status=403)
-    with ApiServer(faults=[refusal]) as pocket, pytest.raises(ClusterError, match="pods"):
-        copied(pocket)
+    with ApiServer(faults=[refusal]) as server, pytest.raises(ClusterError, match="pods"):
+        copied(server)
