@@ -21,9 +21,9 @@ from resettle.log import Log
 SECONDS = 20
 
 
-def play(story: Coroutine[Any, Any, None]) -> None:
+def play(scenario: Coroutine[Any, Any, None]) -> None:
     """Run a test's coroutine, for a limited time."""
-    asyncio.run(asyncio.wait_for(story, 3 * SECONDS))
+    asyncio.run(asyncio.wait_for(scenario, 3 * SECONDS))
 
 
 def trust_all() -> ssl.SSLContext:

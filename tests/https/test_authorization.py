@@ -67,72 +67,76 @@ async def protected(folder: Path, *bans: DeniedPermission) -> AsyncIterator[Prot
 
 
 def test_a_client_that_is_known_and_allowed_gets_it(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with protected(tmp_path) as it:
+    async def run_scenario() -> None:
+        async with protected(tmp_path) as endpoint:
             for method in ("GET", "HEAD", "DELETE"):
-                assert (await it.ask(method=method)).status == 200
-            assert it.log == []
+                assert (await endpoint.ask(method=method)).status == 200
+            assert endpoint.log == []
 
-    play(story())
+    play(run_scenario())
 
 
 @pytest.mark.parametrize("token", ["", "made-up"])
 def test_an_unknown_client_is_asked_for_a_token(token: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with protected(tmp_path) as it:
+    async def run_scenario() -> None:
+        async with protected(tmp_path) as endpoint:
             for _ in range(2):
-                response = await it.ask(token=token)
+                response = await endpoint.ask(token=token)
                 assert response.status == 401
                 assert response.headers["WWW-Authenticate"] == "Bearer"
-            (line,) = it.log
+            (line,) = endpoint.log
             assert line.startswith("WARNING access denied path=/metrics")
             assert "made-up" not in line
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_client_without_a_token_costs_the_api_server_nothing(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with protected(tmp_path) as it:
-            await it.ask(token="")
-            assert it.reviews == []
+    async def run_scenario() -> None:
+        async with protected(tmp_path) as endpoint:
+            await endpoint.ask(token="")
+            assert endpoint.reviews == []
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_client_that_is_known_and_not_allowed_is_refused_by_name(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with protected(tmp_path, DeniedPermission(verb="get", resource="/metrics")) as it:
-            response = await it.ask()
+    async def run_scenario() -> None:
+        async with protected(
+            tmp_path, DeniedPermission(verb="get", resource="/metrics")
+        ) as endpoint:
+            response = await endpoint.ask()
             assert response.status == 403
             assert response.body == b"test:admin may not get the path /metrics\n"
-            (line,) = it.log
+            (line,) = endpoint.log
             assert "verb=get user=test:admin" in line
-            assert (await it.ask(method="HEAD")).status == 403, (
+            assert (await endpoint.ask(method="HEAD")).status == 403, (
                 "who may not get may not ask for the size"
             )
 
-    play(story())
+    play(run_scenario())
 
 
 def test_another_verb_needs_a_permission_of_its_own(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with protected(tmp_path, DeniedPermission(verb="delete", resource="/metrics")) as it:
-            assert (await it.ask()).status == 200
-            assert (await it.ask(method="DELETE")).status == 403
+    async def run_scenario() -> None:
+        async with protected(
+            tmp_path, DeniedPermission(verb="delete", resource="/metrics")
+        ) as endpoint:
+            assert (await endpoint.ask()).status == 200
+            assert (await endpoint.ask(method="DELETE")).status == 403
 
-    play(story())
+    play(run_scenario())
 
 
 def test_public_routes_are_for_all(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with protected(tmp_path) as it:
-            it.server.faults.add(Fault(path=REVIEWS, status=500, times=99))
+    async def run_scenario() -> None:
+        async with protected(tmp_path) as endpoint:
+            endpoint.server.faults.add(Fault(path=REVIEWS, status=500, times=99))
             for path in ("/livez", "/livez?verbose"):
-                assert (await it.ask(path, token="")).status == 200
-            assert it.reviews == []
+                assert (await endpoint.ask(path, token="")).status == 200
+            assert endpoint.reviews == []
 
-    play(story())
+    play(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -145,58 +149,58 @@ def test_public_routes_are_for_all(tmp_path: Path) -> None:
     ],
 )
 def test_without_a_decision_the_request_is_refused(trouble: Fault, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with protected(tmp_path) as it:
-            it.server.faults.add(trouble)
-            response = await it.ask()
+    async def run_scenario() -> None:
+        async with protected(tmp_path) as endpoint:
+            endpoint.server.faults.add(trouble)
+            response = await endpoint.ask()
             assert response.status == 503
             assert b"GET" not in response.body
-            (line,) = it.log
+            (line,) = endpoint.log
             assert line.startswith("ERROR all access denied: the API server cannot be asked")
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_permission_that_we_lack_is_logged_with_its_rule(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with protected(
             tmp_path, DeniedPermission(verb="create", resource="tokenreviews")
-        ) as it:
-            assert (await it.ask()).status == 503
-            (line,) = it.log
+        ) as endpoint:
+            assert (await endpoint.ask()).status == 503
+            (line,) = endpoint.log
             assert (
                 'apiGroups: [\\"authentication.k8s.io\\"], resources: [\\"tokenreviews\\"]' in line
             )
 
-    play(story())
+    play(run_scenario())
 
 
 def test_answers_are_kept_for_a_while_and_no_longer(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with protected(tmp_path) as it:
+    async def run_scenario() -> None:
+        async with protected(tmp_path) as endpoint:
             for _ in range(3):
-                assert (await it.ask()).status == 200
-            assert it.reviews == ["tokenreviews", "subjectaccessreviews"]
+                assert (await endpoint.ask()).status == 200
+            assert endpoint.reviews == ["tokenreviews", "subjectaccessreviews"]
 
-            it.server.denied.append(DeniedPermission(verb="get", resource="/metrics"))
-            it.clock.advance(timedelta(seconds=CACHE_SECONDS))
-            assert (await it.ask()).status == 403
+            endpoint.server.denied.append(DeniedPermission(verb="get", resource="/metrics"))
+            endpoint.clock.advance(timedelta(seconds=CACHE_SECONDS))
+            assert (await endpoint.ask()).status == 403
 
-    play(story())
+    play(run_scenario())
 
 
 def test_the_number_of_cached_answers_is_limited(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with protected(tmp_path) as it:
+    async def run_scenario() -> None:
+        async with protected(tmp_path) as endpoint:
             for number in range(300):
-                assert (await it.ask(token=f"made-up-{number}")).status == 401
-            assert len(it.reviews) == 300
-            await it.ask(token="made-up-299")
-            assert len(it.reviews) == 300, "the last ones are still known"
-            await it.ask(token="made-up-0")
-            assert len(it.reviews) == 301, "the first ones are not"
+                assert (await endpoint.ask(token=f"made-up-{number}")).status == 401
+            assert len(endpoint.reviews) == 300
+            await endpoint.ask(token="made-up-299")
+            assert len(endpoint.reviews) == 300, "the last ones are still known"
+            await endpoint.ask(token="made-up-0")
+            assert len(endpoint.reviews) == 301, "the first ones are not"
 
-    play(story())
+    play(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -210,9 +214,9 @@ def test_the_number_of_cached_answers_is_limited(tmp_path: Path) -> None:
     ],
 )
 def test_only_a_bearer_token_counts(header: str, status: int, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with protected(tmp_path) as it:
+    async def run_scenario() -> None:
+        async with protected(tmp_path) as endpoint:
             headers = {"Authorization": header}
-            assert (await it.client.request("/metrics", "GET", headers)).status == status
+            assert (await endpoint.client.request("/metrics", "GET", headers)).status == status
 
-    play(story())
+    play(run_scenario())

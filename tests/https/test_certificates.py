@@ -37,20 +37,20 @@ async def shown(port: int, trust: ssl.SSLContext | None = None) -> bytes:
 
 
 def test_a_certificate_from_files_is_trusted_by_clients_of_its_authority(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         authority, tls = in_files(tmp_path)
         async with serving(tls=tls) as server:
             trust = ssl.create_default_context(cafile=str(authority.certificate))
             assert await shown(server.port, trust)
 
-    play(story())
+    play(run_scenario())
 
 
 @pytest.mark.parametrize("by_folder", [False, True], ids=["files", "a folder"])
 def test_a_certificate_that_is_renewed_is_shown_to_the_next_client(
     tmp_path: Path, by_folder: bool
 ) -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         authority, tls = in_files(tmp_path)
         log: list[str] = []
         async with serving(tls=Tls(folder=str(tmp_path)) if by_folder else tls, log=log) as server:
@@ -62,14 +62,14 @@ def test_a_certificate_that_is_renewed_is_shown_to_the_next_client(
             assert await shown(server.port) not in (b"", before)
             assert len([line for line in log if "certificate loaded" in line]) == 1
 
-    play(story())
+    play(run_scenario())
 
 
 @pytest.mark.parametrize("harm", ["half", "gone", "another's key"])
 def test_files_that_turn_bad_leave_the_last_good_certificate_in_force(
     tmp_path: Path, harm: str
 ) -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         authority, tls = in_files(tmp_path)
         log: list[str] = []
         async with serving(tls=tls, log=log) as server:
@@ -84,24 +84,26 @@ def test_files_that_turn_bad_leave_the_last_good_certificate_in_force(
                 assert await shown(server.port) == before
             assert len([line for line in log if "certificate not loaded" in line]) == 1
 
-    play(story())
+    play(run_scenario())
 
 
 def test_files_that_cannot_be_used_at_the_start_are_an_error(tmp_path: Path) -> None:
-    async def story(tls: Tls, says: str) -> None:
+    async def run_scenario(tls: Tls, says: str) -> None:
         with pytest.raises(InputError, match=says):
             async with serving(tls=tls):
                 pass
 
     none = str(tmp_path / "none")
-    play(story(Tls(certificate_file=none, key_file=none), "No such file or directory: .*none"))
+    play(
+        run_scenario(Tls(certificate_file=none, key_file=none), "No such file or directory: .*none")
+    )
     _, tls = in_files(tmp_path)
     (tmp_path / "tls.key").write_text("nonsense")
-    play(story(tls, r"tls\.crt and .*tls\.key are no certificate in PEM and its key"))
+    play(run_scenario(tls, r"tls\.crt and .*tls\.key are no certificate in PEM and its key"))
 
 
 def test_without_any_a_certificate_is_made_once_and_renewed_before_it_ends() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         async with serving(clock=clock) as server:
             first = await shown(server.port)
@@ -113,11 +115,11 @@ def test_without_any_a_certificate_is_made_once_and_renewed_before_it_ends() -> 
             assert later is not None
             assert later > ends
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_folder_may_be_filled_later(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         folder = tmp_path / "later"
         log: list[str] = []
         async with serving(tls=Tls(folder=str(folder)), log=log) as server:
@@ -127,11 +129,11 @@ def test_a_folder_may_be_filled_later(tmp_path: Path) -> None:
             in_files(folder)
             assert await shown(server.port) not in (b"", own)
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_client_too_old_gets_nowhere() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         old = trust_all()
         old.maximum_version = ssl.TLSVersion.TLSv1_2
         async with serving() as server:
@@ -140,11 +142,11 @@ def test_a_client_too_old_gets_nowhere() -> None:
             with pytest.raises(OSError, match=r".*"):
                 await shown(server.port, old)
 
-    play(story())
+    play(run_scenario())
 
 
 def test_the_cipher_that_is_named_is_the_one_that_is_used() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         old = trust_all()
         old.maximum_version = ssl.TLSVersion.TLSv1_2
         suites = ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",)
@@ -157,7 +159,7 @@ def test_the_cipher_that_is_named_is_the_one_that_is_used() -> None:
             assert used[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
             client.close()
 
-    play(story())
+    play(run_scenario())
 
 
 def test_suites_of_tls_1_3_alone_mean_tls_1_3_alone() -> None:

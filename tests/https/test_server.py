@@ -21,7 +21,7 @@ HEADER_BYTES = ServerLimits().header_bytes
 
 
 def test_one_connection_serves_many_requests() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving() as server:
             client = HttpsClient(server.port)
             for path in ("/a", "/b", "/c"):
@@ -29,11 +29,11 @@ def test_one_connection_serves_many_requests() -> None:
                 assert client.connection.sock is not None, "it is kept open"
             client.close()
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_head_request_gets_no_body_and_a_delete_is_one() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving() as server:
             client = HttpsClient(server.port)
             response = await client.request("/a", "HEAD")
@@ -42,11 +42,11 @@ def test_a_head_request_gets_no_body_and_a_delete_is_one() -> None:
             assert (await client.request("/a", "DELETE")).text == "DELETE /a\n"
             client.close()
 
-    play(story())
+    play(run_scenario())
 
 
 def test_every_response_has_the_headers_that_keep_browsers_safe_and_names_no_version() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving() as server:
             headers = (await get(server.port, "/a")).headers
             assert headers["X-Content-Type-Options"] == "nosniff"
@@ -59,7 +59,7 @@ def test_every_response_has_the_headers_that_keep_browsers_safe_and_names_no_ver
             assert b"aiohttp" not in bad
             client.close()
 
-    play(story())
+    play(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_every_response_has_the_headers_that_keep_browsers_safe_and_names_no_ver
     ],
 )
 def test_a_response_and_the_end_of_the_connection(raw: bytes, status: bytes) -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         log: list[str] = []
         async with serving(log=log) as server:
             client = HttpsClient(server.port)
@@ -112,22 +112,22 @@ def test_a_response_and_the_end_of_the_connection(raw: bytes, status: bytes) -> 
             assert (await get(server.port, "/")).status == 200, "others are served"
         assert log == [], "strangers cannot fill the log"
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_client_that_sends_nothing_is_disconnected() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving(limits=ServerLimits(first_request_seconds=0.1)) as server:
             for begun in (b"", b"GET / HTTP/1.1\r\nHost: "):
                 client = HttpsClient(server.port)
                 assert await client.send(begun) == b""
                 client.close()
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_client_that_sends_no_handshake_is_disconnected() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving(limits=ServerLimits(handshake_seconds=0.1)) as server:
 
             def connect() -> bytes:
@@ -136,11 +136,11 @@ def test_a_client_that_sends_no_handshake_is_disconnected() -> None:
 
             assert await asyncio.to_thread(connect) == b""
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_connection_that_is_idle_too_long_is_closed() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         limits = ServerLimits(keep_alive_seconds=0.1, first_request_seconds=SECONDS)
         async with serving(limits=limits) as server:
             for more in (b"", b"GET /b HTTP/1.1\r\nHost: "):
@@ -149,11 +149,11 @@ def test_a_connection_that_is_idle_too_long_is_closed() -> None:
                 assert received.endswith(b"GET /a\n")
                 client.close()
 
-    play(story())
+    play(run_scenario())
 
 
 def test_if_there_are_too_many_the_connection_that_is_idle_longest_is_closed() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving(limits=ServerLimits(connections=2)) as server:
             first, second, third = (HttpsClient(server.port) for _ in range(3))
             await first.request("/")
@@ -167,22 +167,22 @@ def test_if_there_are_too_many_the_connection_that_is_idle_longest_is_closed() -
             for client in (first, second, third):
                 client.close()
 
-    play(story())
+    play(run_scenario())
 
 
 def test_handshakes_count_as_connections() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving(limits=ServerLimits(connections=2)) as server:
             lines = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(5)]
             assert (await get(server.port, "/")).status == 200
             for line in lines:
                 line.close()
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_client_that_speaks_no_tls_gets_nothing_and_does_no_harm() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving() as server:
 
             def send_plain() -> bytes:
@@ -196,14 +196,14 @@ def test_a_client_that_speaks_no_tls_gets_nothing_and_does_no_harm() -> None:
             assert b"HTTP" not in await asyncio.to_thread(send_plain)
             assert (await get(server.port, "/")).status == 200
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_handler_that_fails_is_described_in_the_log_and_not_to_the_client() -> None:
     async def broken(request: web.Request) -> web.StreamResponse:
         raise ArithmeticError("a secret")
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         log: list[str] = []
         async with serving(broken, log=log) as server:
             response = await get(server.port, "/metrics")
@@ -212,7 +212,7 @@ def test_a_handler_that_fails_is_described_in_the_log_and_not_to_the_client() ->
         (line,) = [line for line in log if "request failed" in line]
         assert "a secret" in line
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_response_that_fails_in_the_middle_ends_the_connection() -> None:
@@ -222,7 +222,7 @@ def test_a_response_that_fails_in_the_middle_ends_the_connection() -> None:
         await response.write(b"the first part\n")
         raise ConnectionRefusedError("no database")
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         log: list[str] = []
         async with serving(broken, log=log) as server:
             client = HttpsClient(server.port)
@@ -231,7 +231,7 @@ def test_a_response_that_fails_in_the_middle_ends_the_connection() -> None:
             client.close()
         assert log == ['ERROR request failed path=/ reason="ConnectionRefusedError: no database"']
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_handler_that_takes_too_long_is_given_up() -> None:
@@ -239,13 +239,13 @@ def test_a_handler_that_takes_too_long_is_given_up() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         log: list[str] = []
         async with serving(never, log=log, limits=ServerLimits(request_seconds=0.1)) as server:
             assert (await get(server.port, "/slow")).status == 503
         assert log == ["WARNING request took too long path=/slow"]
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_response_that_has_begun_may_go_on() -> None:
@@ -257,11 +257,11 @@ def test_a_response_that_has_begun_may_go_on() -> None:
             await response.write(b"event\n")
         return response
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving(stream, limits=ServerLimits(request_seconds=0.1)) as server:
             assert (await get(server.port, "/events")).text == "event\n" * 3
 
-    play(story())
+    play(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_a_client_that_does_not_read_is_disconnected(requests: int, limits: Serv
     async def large(request: web.Request) -> web.StreamResponse:
         return web.Response(body=bytes(20 << 20))
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving(large, limits=limits) as server:
             client = HttpsClient(server.port)
 
@@ -290,7 +290,7 @@ def test_a_client_that_does_not_read_is_disconnected(requests: int, limits: Serv
                 await asyncio.sleep(0.01)
             client.close()
 
-    play(story())
+    play(run_scenario())
 
 
 @pytest.mark.parametrize(("size", "status"), [(1000, 200), (1001, 413)])
@@ -298,18 +298,18 @@ def test_a_body_has_a_largest_size(size: int, status: int) -> None:
     async def read(request: web.Request) -> web.StreamResponse:
         return web.Response(text=f"{len(await request.read())}\n")
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with serving(read, limits=ServerLimits(body_bytes=1000)) as server:
             client = HttpsClient(server.port)
             response = await client.request("/", "POST", body=bytes(size))
             assert response.status == status
             client.close()
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_stop_lets_a_request_finish() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         reached, go_on = asyncio.Event(), asyncio.Event()
 
         async def slow(request: web.Request) -> web.StreamResponse:
@@ -323,11 +323,11 @@ def test_a_stop_lets_a_request_finish() -> None:
             asyncio.get_running_loop().call_later(0.1, go_on.set)
         assert (await requesting).text == "done\n"
 
-    play(story())
+    play(run_scenario())
 
 
 def test_a_request_that_does_not_end_does_not_hold_up_a_stop() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         reached = asyncio.Event()
 
         async def never(request: web.Request) -> web.StreamResponse:
@@ -343,11 +343,11 @@ def test_a_request_that_does_not_end_does_not_hold_up_a_stop() -> None:
             await requesting
         client.close()
 
-    play(story())
+    play(run_scenario())
 
 
 def test_what_is_not_routed_is_refused_with_what_there_is() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         log = Log.to([])
         certificate = ServingCertificate(Tls(), "127.0.0.1", SYSTEM, log)
 
@@ -369,7 +369,7 @@ def test_what_is_not_routed_is_refused_with_what_there_is() -> None:
             response = await get(server.port, "/b")
             assert (response.status, response.headers["Location"]) == (302, "/a")
 
-    play(story())
+    play(run_scenario())
 
 
 def test_protected_routes_are_checked_by_the_authorizer() -> None:
@@ -377,7 +377,7 @@ def test_protected_routes_are_checked_by_the_authorizer() -> None:
         async def refusal(self, request: web.Request) -> web.Response | None:
             return web.Response(status=403, text=f"not {request.path}\n")
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         log = Log.to([])
         certificate = ServingCertificate(Tls(), "127.0.0.1", SYSTEM, log)
         server = HttpsServer(
@@ -395,7 +395,7 @@ def test_protected_routes_are_checked_by_the_authorizer() -> None:
             for path in ("/%63losed", "//closed", "/open/../closed", "/closed/"):
                 assert (await get(server.port, path)).status in (403, 404)
 
-    play(story())
+    play(run_scenario())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::", ""])
