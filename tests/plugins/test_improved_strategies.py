@@ -152,7 +152,7 @@ def test_one_goes_rather_than_many_even_if_it_matters_more() -> None:
     assert improved(ANTI, world).evicts == plan(ANTI, world).evicts == ["loner"]
 
 
-def test_who_has_lost_all_its_quarrels_stays() -> None:
+def test_a_pod_whose_conflicts_are_all_resolved_stays() -> None:
     """a would go for b, and b for c; once b is gone, a has no pod left to keep away from."""
     world = cluster(
         node("n1").holding(

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 ASKED_AT = 1_769_860_800.0
 """2026-01-31T12:00:00Z."""
 Reply = tuple[int, bytes]
-Tell = Callable[[str], Reply]
+Answer = Callable[[str], Reply]
 
 
 def vector(series: list[tuple[Mapping[str, str], Any]], at: float = ASKED_AT) -> Reply:
@@ -25,25 +25,25 @@ def vector(series: list[tuple[Mapping[str, str], Any]], at: float = ASKED_AT) ->
     ).encode()
 
 
-def truth(numbers: Mapping[str, Any], *, at: float = ASKED_AT, label: str = "instance") -> Tell:
+def truth(numbers: Mapping[str, Any], *, at: float = ASKED_AT, label: str = "instance") -> Answer:
     """Answers with a number for each node, and with its time if the query asks for that."""
 
-    def tell(query: str) -> Reply:
+    def answer(query: str) -> Reply:
         if query.startswith("timestamp("):
             return vector([({label: node}, at) for node in numbers])
         return vector([({label: node}, number) for node, number in numbers.items()])
 
-    return tell
+    return answer
 
 
 class Seer(ThreadingHTTPServer):
-    """Answers with what `tell` says; keeps what it was asked, and who asked."""
+    """Replies with what `answer` returns; records queries, verbs and Authorization headers."""
 
     daemon_threads = True
 
-    def __init__(self, tell: Tell, tls: ssl.SSLContext | None = None) -> None:
-        super().__init__(("127.0.0.1", 0), _Seeing)
-        self.tell = tell
+    def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), _QueryHandler)
+        self.answer = answer
         self.asked: list[str] = []
         self.verbs: list[str] = []
         self.shown: list[str | None] = []
@@ -63,9 +63,9 @@ class Seer(ThreadingHTTPServer):
 
 
 @contextmanager
-def seeing(tell: Tell, tls: ssl.SSLContext | None = None) -> Iterator[Seer]:
-    """A seer at work."""
-    with Seer(tell, tls) as seer:
+def seeing(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Seer]:
+    """A running server with these answers."""
+    with Seer(answer, tls) as seer:
         thread = threading.Thread(target=seer.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
@@ -76,7 +76,7 @@ def seeing(tell: Tell, tls: ssl.SSLContext | None = None) -> Iterator[Seer]:
             thread.join()
 
 
-class _Seeing(BaseHTTPRequestHandler):
+class _QueryHandler(BaseHTTPRequestHandler):
     server: Seer
     protocol_version = "HTTP/1.1"
 
@@ -91,7 +91,7 @@ class _Seeing(BaseHTTPRequestHandler):
         self.server.asked.append(query)
         self.server.verbs.append(self.command)
         self.server.shown.append(self.headers.get("Authorization"))
-        status, body = self.server.tell(query)
+        status, body = self.server.answer(query)
         if status == 0:
             self.server.silent.wait()
             return
@@ -101,4 +101,4 @@ class _Seeing(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Logs nothing."""

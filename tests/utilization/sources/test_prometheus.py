@@ -22,7 +22,7 @@ from resettle.testing import ApiServer, DeniedPermission
 from resettle.utilization.sources.poller import UsagePoller
 from resettle.utilization.sources.prometheus import PrometheusServer
 from tests.kube.auth.fakes import Authority
-from tests.utilization.sources.fakes import ASKED_AT, Reply, Tell, seeing, truth, vector
+from tests.utilization.sources.fakes import ASKED_AT, Answer, Reply, seeing, truth, vector
 
 BUSY = MetricsQuery(PROMETHEUS, "busy")
 SECRET = AuthToken(secret_reference=SecretReference(namespace="monitoring", name="token"))
@@ -93,11 +93,11 @@ def test_whatever_it_says_of_a_node_is_kept_for_others_to_judge() -> None:
         ({"node": "d"}, "0.3"),
     ]
 
-    def tell(query: str) -> Reply:
+    def answer(query: str) -> Reply:
         times = query.startswith("timestamp(")
         return vector([(labels, ASKED_AT if times else number) for labels, number in series])
 
-    with seeing(tell) as seer:
+    with seeing(answer) as seer:
         (readings,) = asked(Prometheus(url=seer.url))
 
     assert [figure.node for figure in readings.figures] == ["a", "b", "c", "c", ""]
@@ -134,7 +134,7 @@ def test_an_address_may_go_on_behind_the_host() -> None:
 # -- what it says instead -------------------------------------------------------------------------
 
 
-def reply(status: int, document: object) -> Tell:
+def reply(status: int, document: object) -> Answer:
     body = document if isinstance(document, bytes) else json.dumps(document).encode()
     return lambda query: (status, body)
 
@@ -144,7 +144,7 @@ def result(kind: str, rows: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("tell", "says"),
+    ("answer", "says"),
     [
         pytest.param(reply(401, b"no"), "it does not accept the token (401)", id="401"),
         pytest.param(reply(403, b"go away"), "it does not let us ask (403): go away", id="403"),
@@ -187,8 +187,8 @@ def result(kind: str, rows: object) -> dict[str, Any]:
         ),
     ],
 )
-def test_anything_else_is_a_failure_that_says_what_it_is(tell: Tell, says: str) -> None:
-    with seeing(tell) as seer:
+def test_anything_else_is_a_failure_that_says_what_it_is(answer: Answer, says: str) -> None:
+    with seeing(answer) as seer:
         (readings,) = asked(Prometheus(url=seer.url))
 
     assert readings.figures == ()
@@ -218,7 +218,7 @@ def test_one_that_says_nothing_is_given_up_and_asked_again() -> None:
     with seeing(lambda query: silent) as seer:
 
         def speaks() -> None:
-            seer.tell = truth(TWO)
+            seer.answer = truth(TWO)
 
         first, second = asked(Prometheus(url=seer.url), speaks, within=0.2)
 
@@ -227,7 +227,7 @@ def test_one_that_says_nothing_is_given_up_and_asked_again() -> None:
 
 
 def test_a_failing_question_leaves_the_others_alone() -> None:
-    def tell(query: str) -> Reply:
+    def answer(query: str) -> Reply:
         return (503, b"no") if "bad" in query else truth(TWO)(query)
 
     async def run_scenario(url: str) -> dict[MetricsQuery, Readings]:
@@ -239,10 +239,10 @@ def test_a_failing_question_leaves_the_others_alone() -> None:
             finally:
                 await server.close()
 
-    with seeing(tell) as seer:
+    with seeing(answer) as seer:
         readings = asyncio.run(run_scenario(seer.url))
 
-    assert [bool(answer.failure) for answer in readings.values()] == [True, False]
+    assert [bool(reading.failure) for reading in readings.values()] == [True, False]
 
 
 # -- what it is shown -----------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_the_token_of_a_secret_is_read_again_each_time(api_server: ApiServer) ->
             cluster=api_server.url,
         )
 
-    assert [answer.failure for answer in readings] == [
+    assert [reading.failure for reading in readings] == [
         "",
         "",
         f"no token for Prometheus at {seer.url}: the Secret monitoring/token, which should hold "
@@ -316,13 +316,13 @@ def test_a_token_that_is_turned_down_is_read_again_from_its_file(tmp_path: Path)
     file = tmp_path / "token"
     file.write_text("old")
 
-    def tell(query: str) -> Reply:
+    def answer(query: str) -> Reply:
         if seer.shown[-1] == "Bearer new":
             return truth(TWO)(query)
         file.write_text("new")
         return 401, b""
 
-    with seeing(tell, tls) as seer:
+    with seeing(answer, tls) as seer:
         (readings,) = asked(
             Prometheus(url=seer.url, ca_file=str(authority.certificate), token_file=str(file))
         )
