@@ -1,9 +1,9 @@
-"""Somebody who follows a page: writes its files, types its commands, and looks at what they print.
+"""A reader who follows a page: writes its files, types its commands, and looks at what they print.
 
 There is a shell with `resettle` on its path, a folder with the bundled example, and a cluster that
-holds the same: a pocket API server, of which `$KUBECONFIG` knows. Times differ whenever one looks,
-so they are not compared. `…` on a line of its own stands for any lines, within one for any words.
-A line `^C` is a key that is pressed once all above it is there.
+holds the same: an API server for tests, of which `$KUBECONFIG` knows. Times differ with every
+run, so they are not compared. `…` on a line of its own stands for any lines, within one for any
+words. A line `^C` is a key that is pressed once all above it is there.
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ def sitting_down(folder: Path, *programs: Path) -> Iterator[Reader]:
     """A reader with these folders of programs at hand, before a cluster that is the example's."""
     shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True)
     objects = yaml.safe_load((EXAMPLE / "cluster.yaml").read_text(encoding="utf-8"))["items"]
-    with ApiServer(objects) as pocket:
+    with ApiServer(objects) as server:
         paths = [*map(str, programs), str(Path(sys.executable).parent), os.environ["PATH"]]
         yield Reader(
             folder,
             {
                 "PATH": os.pathsep.join(paths),
                 "HOME": str(folder),
-                "KUBECONFIG": str(pocket.kubeconfig(folder / ".kubeconfig")),
+                "KUBECONFIG": str(server.kubeconfig(folder / ".kubeconfig")),
                 "COLUMNS": "80",
                 "LANG": "C.UTF-8",
                 "NO_COLOR": "1",

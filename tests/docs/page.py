@@ -53,8 +53,8 @@ class Block(NamedTuple):
 def blocks_in(text: str) -> list[Block]:
     """The fenced blocks of a text."""
     return [
-        Block(found["kind"], found["title"] or "", found["body"], found["needs"] or "")
-        for found in _BLOCK.finditer(text)
+        Block(match["kind"], match["title"] or "", match["body"], match["needs"] or "")
+        for match in _BLOCK.finditer(text)
     ]
 
 
@@ -70,7 +70,7 @@ class Page:
     @property
     def files(self) -> dict[str, str]:
         """The files that the page spells out."""
-        return {it.title: it.body for it in self.blocks if it.title}
+        return {block.title: block.body for block in self.blocks if block.title}
 
     @property
     def commands(self) -> list[Shown]:
@@ -79,7 +79,7 @@ class Page:
 
     def of_kind(self, kind: str) -> list[str]:
         """Blocks of a language that are no files."""
-        return [it.body for it in self.blocks if it.kind == kind and not it.title]
+        return [block.body for block in self.blocks if block.kind == kind and not block.title]
 
     def write_files(self, folder: Path) -> None:
         """Writes the files of the page as a reader would."""
@@ -89,8 +89,8 @@ class Page:
 
     def section(self, heading: str) -> str:
         """What stands below a heading, up to the next."""
-        (found,) = re.findall(rf"^##+ {heading}\n(.*?)(?=^##+ |\Z)", self.text, re.M | re.S)
-        text: str = found
+        (body,) = re.findall(rf"^##+ {heading}\n(.*?)(?=^##+ |\Z)", self.text, re.M | re.S)
+        text: str = body
         return text
 
     def table(self, heading: str) -> list[list[str]]:
@@ -108,8 +108,8 @@ class Page:
         """The anchors of the headings, as code hosts make them."""
         bare = _BLOCK.sub("", self.text)
         headings = re.findall(r"^#+ (.+)$", bare, re.M)
-        words = (re.sub(r"[^\w\- ]", "", it).strip().lower() for it in headings)
-        return {it.replace(" ", "-") for it in words}
+        words = (re.sub(r"[^\w\- ]", "", heading).strip().lower() for heading in headings)
+        return {word.replace(" ", "-") for word in words}
 
     @property
     def links(self) -> list[tuple[Path, str]]:
@@ -127,7 +127,7 @@ def doc(name: str) -> Page:
 
 
 def pages() -> list[Page]:
-    """Every page that somebody reads who uses or changes resettle."""
+    """Every page for those who use or change resettle."""
     places = ("*.md", "docs/**/*.md", "examples/**/*.md", "deploy/**/*.md", "tests/**/*.md")
-    found = {file for place in places for file in ROOT.glob(place) if file.is_file()}
-    return [Page(file) for file in sorted(found)]
+    files = {file for place in places for file in ROOT.glob(place) if file.is_file()}
+    return [Page(file) for file in sorted(files)]

@@ -18,13 +18,13 @@ SOURCE = ROOT / "src" / "resettle"
 @cache
 def calls() -> dict[str, list[ast.expr]]:
     """The first argument of each call anywhere in the source, by the name that is called."""
-    found: dict[str, list[ast.expr]] = {}
+    arguments: dict[str, list[ast.expr]] = {}
     for file in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(func=ast.Name(id=name), args=[first, *_]):
-                    found.setdefault(name, []).append(first)
-    return found
+                    arguments.setdefault(name, []).append(first)
+    return arguments
 
 
 def calls_of(name: str) -> list[ast.expr]:
@@ -72,12 +72,12 @@ def _notes() -> Iterator[tuple[str, bool]]:
 
 def ground_codes() -> set[str]:
     """Every code under which some check rules a node out."""
-    found: set[str] = set()
+    codes: set[str] = set()
     for file in (SOURCE / "placement" / "upstream_fit.py", SOURCE / "placement" / "projection.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.name == "_checks":
-                found |= {code for code in map(_yielded, ast.walk(node)) if code}
-    return found
+                codes |= {code for code in map(_yielded, ast.walk(node)) if code}
+    return codes
 
 
 def _yielded(node: ast.AST) -> str:
@@ -98,8 +98,8 @@ def _codes(first: ast.expr) -> Iterator[str]:
         case ast.Name(id="code"):
             # A function that wraps the call and hands its own first argument on.
             yield from (code for inner in calls_of("_protects") for code in _codes(inner))
-        case ast.IfExp(body=one, orelse=other):
-            yield from (*_codes(one), *_codes(other))
+        case ast.IfExp(body=chosen, orelse=other):
+            yield from (*_codes(chosen), *_codes(other))
         case ast.Name(id="NO_TURN"):
             yield NO_TURN
         case ast.Attribute(attr="code"):

@@ -50,7 +50,7 @@ AT_HAND = frozenset({"kubectl"} if which("kubectl") else ())
 
 
 def is_made(page: Page) -> bool:
-    """Whether what the page shows is put there by running it; `test_plugin_pages` does so anew."""
+    """Whether what the page shows is put there by running it; `test_plugin_pages` does so again."""
     return page.path.parent.name == "plugins"
 
 

@@ -42,7 +42,7 @@ def test_every_right_that_is_shipped_has_its_reason() -> None:
 
 
 def test_the_page_lists_every_form() -> None:
-    forms = {it.parent.name for it in KUSTOMIZE.glob("*/rbac.yaml")}
+    forms = {file.parent.name for file in KUSTOMIZE.glob("*/rbac.yaml")}
 
     assert doc(INSTALL).first_column("With kustomize") == forms
 
@@ -51,14 +51,15 @@ def test_the_figures_are_those_of_the_manifests() -> None:
     spec = pod_of(WORKLOADS["deployment"])["spec"]
     (container,) = spec["containers"]
     asked, most = container["resources"]["requests"], container["resources"]["limits"]
-    told = [row[0] for row in doc(INSTALL).table("Settings of the manifests, and why")]
+    settings = [row[0] for row in doc(INSTALL).table("Settings of the manifests, and why")]
 
     assert (
-        f"{asked['cpu']} of cpu and {asked['memory']} requested, {most['memory']} at most" in told
+        f"{asked['cpu']} of cpu and {asked['memory']} requested, {most['memory']} at most"
+        in settings
     )
-    assert f"priority class `{spec['priorityClassName']}`" in told
+    assert f"priority class `{spec['priorityClassName']}`" in settings
     flags = " ".join(container["args"])
     assert "--leader-elect-retry-period=5s" in flags
     assert "--leader-elect-lease-duration=30s" in flags
-    assert "one lease, renewed every 5 s, lost after 30 s" in told
+    assert "one lease, renewed every 5 s, lost after 30 s" in settings
     assert f"user {spec['securityContext']['runAsUser']}" in doc(SECURITY).text

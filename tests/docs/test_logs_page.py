@@ -1,4 +1,4 @@
-"""docs/reference/logs.md lists every event that the source tells, with its level and its facts."""
+"""docs/reference/logs.md lists every event that the source logs, with its level and its facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVELS = ("debug", "detail", "info", "warning", "error")
 LEDGER = (ROOT / "src/resettle/eviction/in_flight.py").read_text(encoding="utf-8")
 PAGE = (DOCS / "reference" / "logs.md").read_text(encoding="utf-8")
 
-# Where the event is not written out at the call: who tells, and what it may be.
+# Where the event is not written out at the call: which file logs it, and what it may be.
 INDIRECT = {
     "controllers/soft_taints/reconcile.py": {"tainted", "untainted"},
     "eviction/executor.py": {*EVENTS.values(), str(MoveResult.EVICTED)},
@@ -26,8 +26,8 @@ INDIRECT = {
 }
 
 
-class Told(NamedTuple):
-    """A call that tells of something."""
+class LogCall(NamedTuple):
+    """A call that writes a line of the log."""
 
     file: str
     level: str
@@ -35,7 +35,7 @@ class Told(NamedTuple):
     facts: frozenset[str]
 
 
-def calls() -> Iterator[Told]:
+def calls() -> Iterator[LogCall]:
     """Every call of a log in the source."""
     source = ROOT / "src" / "resettle"
     for file in sorted(source.rglob("*.py")):
@@ -44,12 +44,12 @@ def calls() -> Iterator[Told]:
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             match node:
-                case ast.Call(func=ast.Attribute(value=told, attr=level)) if (
-                    level in LEVELS and is_log(told)
+                case ast.Call(func=ast.Attribute(value=logger, attr=level)) if (
+                    level in LEVELS and is_log(logger)
                 ):
-                    yield Told(name, level, event_of(node), facts_of(node))
+                    yield LogCall(name, level, event_of(node), facts_of(node))
                 case ast.Call(func=ast.Name(id="write")) if name == "eviction/executor.py":
-                    yield Told(name, "", event_of(node), facts_of(node))
+                    yield LogCall(name, "", event_of(node), facts_of(node))
 
 
 def is_log(node: ast.expr) -> bool:
@@ -74,13 +74,13 @@ def facts_of(call: ast.Call) -> frozenset[str]:
 
 def rows() -> dict[str, tuple[str, set[str]]]:
     """What the page says of each event: its levels, its facts."""
-    found = {}
+    events = {}
     for line in PAGE.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| `") and len(cells) == 4:
             for event in re.findall(r"`([^`]+)`", cells[0]):
-                found[event] = cells[1], set(re.findall(r"`([^`]+)`", cells[2]))
-    return found
+                events[event] = cells[1], set(re.findall(r"`([^`]+)`", cells[2]))
+    return events
 
 
 def shown(level: str) -> str:
@@ -89,9 +89,9 @@ def shown(level: str) -> str:
 
 
 def test_every_event_is_on_the_page_and_no_other() -> None:
-    told = list(calls())
-    indirect = {it.file for it in told if it.event is None}
-    written = {it.event for it in told if it.event is not None}
+    log_calls = list(calls())
+    indirect = {call.file for call in log_calls if call.event is None}
+    written = {call.event for call in log_calls if call.event is not None}
 
     assert indirect == INDIRECT.keys(), "an event that is not written out is not found"
     assert written | set().union(*INDIRECT.values()) == rows().keys()
@@ -99,10 +99,10 @@ def test_every_event_is_on_the_page_and_no_other() -> None:
 
 def test_facts_and_levels_are_those_of_the_source() -> None:
     facts, levels = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
-    for it in calls():
-        for event in INDIRECT.get(it.file, ()) if it.event is None else (it.event,):
-            facts[event] |= it.facts
-            levels[event] |= {it.level} - {""}
+    for call in calls():
+        for event in INDIRECT.get(call.file, ()) if call.event is None else (call.event,):
+            facts[event] |= call.facts
+            levels[event] |= {call.level} - {""}
 
     for event, (said_levels, said_facts) in rows().items():
         assert said_facts == facts[event], event

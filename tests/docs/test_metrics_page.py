@@ -47,9 +47,9 @@ def test_every_metric_that_is_exposed_is_on_the_page() -> None:
     text = RunMetrics().text() + SoftTainterMetrics().text()
     exposed = set(re.findall(r"^# TYPE (\S+)", text.decode(), re.MULTILINE))
 
-    told = set(re.findall(r"`((?:descheduler|resettle|process)_\w+)`", page()))
-    assert exposed <= told
-    assert {it.name for it in (*RUN_CATALOGUE, *SOFT_TAINTER_CATALOGUE)} <= told
+    listed = set(re.findall(r"`((?:descheduler|resettle|process)_\w+)`", page()))
+    assert exposed <= listed
+    assert {metric.name for metric in (*RUN_CATALOGUE, *SOFT_TAINTER_CATALOGUE)} <= listed
 
 
 def test_every_alert_has_a_section_that_says_what_to_do() -> None:
@@ -69,11 +69,11 @@ def test_every_check_of_health_is_explained() -> None:
 def test_every_flag_of_serving_is_explained(command: str) -> None:
     words = build_parser().parse_args([command, "--policy=p"])
     flags = {name.replace("_", "-") for name in vars(words)}
-    serving = {it for it in flags if it.startswith("tls-")} - {"tls-curve-preferences"}
+    serving = {flag for flag in flags if flag.startswith("tls-")} - {"tls-curve-preferences"}
     serving |= {"secure-port", "bind-address", "cert-dir", "disable-metrics", "protect-metrics"}
 
     assert serving <= flags
-    assert {f"--{it}" for it in serving} == doc("operate/monitoring.md").first_column("Flags")
+    assert {f"--{flag}" for flag in serving} == doc("operate/monitoring.md").first_column("Flags")
 
 
 def test_every_file_that_is_shipped_is_named() -> None:
@@ -83,6 +83,6 @@ def test_every_file_that_is_shipped_is_named() -> None:
 
 
 def test_the_alerts_are_listed() -> None:
-    told = {row[0].strip("`") for row in doc("operate/monitoring.md").table("Alerts")}
+    listed = {row[0].strip("`") for row in doc("operate/monitoring.md").table("Alerts")}
 
-    assert told == {alert["alert"] for alert in alerts()}
+    assert listed == {alert["alert"] for alert in alerts()}

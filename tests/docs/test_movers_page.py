@@ -62,7 +62,7 @@ def test_the_request_has_the_keys_that_are_sent() -> None:
 
 
 def keys(value: Any) -> Any:
-    return {key: keys(it) for key, it in value.items()} if isinstance(value, dict) else None
+    return {key: keys(obj) for key, obj in value.items()} if isinstance(value, dict) else None
 
 
 def test_the_events_say_what_the_page_says() -> None:
@@ -73,12 +73,12 @@ def test_the_events_say_what_the_page_says() -> None:
             "me",
             ManualClock().now(),
         )
-        told = {row[0].strip("`"): row[column].strip("`") for row in doc(PAGE).table("Events")}
+        fields = {row[0].strip("`"): row[column].strip("`") for row in doc(PAGE).table("Events")}
 
-        assert told["type"] == event.type
-        assert told["action"] == event.action
-        assert told["reportingController"] == event.reporting_controller
-        assert told["reason"] in (event.reason, "the plugin")
+        assert fields["type"] == event.type
+        assert fields["action"] == event.action
+        assert fields["reportingController"] == event.reporting_controller
+        assert fields["reason"] in (event.reason, "the plugin")
 
 
 def test_the_policy_of_the_page_is_that_of_the_example() -> None:
@@ -91,10 +91,10 @@ def test_the_policy_of_the_page_is_that_of_the_example() -> None:
 
 def test_the_mover_of_the_page_passes_its_test() -> None:
     (snippet,) = blocks("python")
-    found: dict[str, Any] = {"__name__": "snippet"}
-    exec(compile(snippet, f"docs/{PAGE}", "exec"), found)
+    namespace: dict[str, Any] = {"__name__": "snippet"}
+    exec(compile(snippet, f"docs/{PAGE}", "exec"), namespace)
 
-    tests = [it for name, it in found.items() if name.startswith("test_")]
+    tests = [obj for name, obj in namespace.items() if name.startswith("test_")]
 
     assert len(tests) == 1
     for test in tests:

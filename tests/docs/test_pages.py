@@ -109,10 +109,10 @@ def test_every_key_of_a_plan_is_explained(world: Any, args: dict[str, Any]) -> N
     document = json.loads(json.dumps(plan_document(drawn)))
     explained = doc("start/plans.md").first_column("For programs")
 
-    found = {
+    keys = {
         path for path in paths(document) if not any(p.startswith(path + ".") for p in explained)
     }
-    assert found <= explained
+    assert keys <= explained
 
 
 @pytest.mark.parametrize("subject", ["pod", "moving-pod", "node", "cycle"])
@@ -122,14 +122,14 @@ def test_every_key_of_an_answer_is_explained(subject: str) -> None:
         f"Keys about a {subject.removeprefix('moving-')}"
     )
 
-    found = {
+    keys = {
         path
         for each in paths(json.loads(kept.read_text(encoding="utf-8")))
         for path in [re.sub(r"^resources\.[^.]+", "resources.*", each)]
         if not any(other.startswith((path + ".", path + "[")) for other in explained)
     }
 
-    assert found <= explained
+    assert keys <= explained
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,14 @@ def test_every_key_of_an_answer_is_explained(subject: str) -> None:
     ],
 )
 def test_every_flag_of_a_command_is_explained(command: list[str], page: str, heading: str) -> None:
-    told = build_parser()
+    parser = build_parser()
     for word in command:
-        (commands,) = (it for it in told._actions if isinstance(it.choices, dict))
+        (commands,) = (action for action in parser._actions if isinstance(action.choices, dict))
         assert isinstance(commands.choices, dict)
-        told = commands.choices[word]
-    flags = {it.option_strings[0] for it in told._actions if it.option_strings} - {"-h"}
+        parser = commands.choices[word]
+    flags = {action.option_strings[0] for action in parser._actions if action.option_strings} - {
+        "-h"
+    }
 
     assert flags == doc(page).first_column(heading)
 

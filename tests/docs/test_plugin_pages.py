@@ -12,7 +12,7 @@ from tools.plugin_pages.page import IN_TREE, INDEX, PAGES, index_of, page_of
 
 from .reference import stopped_codes
 
-WRITE = "`make plugin-pages` writes it anew"
+WRITE = "`make plugin-pages` writes it again"
 each_plugin = pytest.mark.parametrize(
     ("name", "plugin"), [pytest.param(name, plugin, id=name) for name, plugin in IN_TREE.items()]
 )
@@ -22,7 +22,7 @@ def text_of(name: str) -> str:
     return (PAGES / f"{name}.md").read_text(encoding="utf-8")
 
 
-def test_every_plugin_of_the_house_has_a_page_and_nothing_else_has() -> None:
+def test_every_in_tree_plugin_has_a_page_and_nothing_else_has() -> None:
     assert sorted(file.stem for file in PAGES.glob("*.md")) == sorted(IN_TREE)
 
 
@@ -40,11 +40,13 @@ def test_the_list_of_plugins_says_what_the_code_says() -> None:
 
 @each_plugin
 def test_every_argument_says_what_it_is_for(name: str, plugin: Plugin) -> None:
-    assert [it.key for it in arguments(plugin) if not it.meaning.strip()] == []
+    assert [argument.key for argument in arguments(plugin) if not argument.meaning.strip()] == []
 
 
 def test_only_arguments_there_are_have_a_default_of_their_own() -> None:
-    known = {(name, it.key) for name, plugin in IN_TREE.items() for it in arguments(plugin)}
+    known = {
+        (name, argument.key) for name, plugin in IN_TREE.items() for argument in arguments(plugin)
+    }
 
     assert IN_EFFECT.keys() <= known
 

@@ -35,12 +35,12 @@ def test_the_page_shows_the_policy_as_it_is() -> None:
 
 
 def test_the_table_is_what_the_simulations_come_to() -> None:
-    stories = {
+    results = {
         name: [story_of(setting, seed) for seed in range(1, SEEDS + 1)]
         for name, setting in SETTINGS.items()
     }
 
-    assert within_markers(PAGE, "machines", written(stories)) == PAGE
+    assert within_markers(PAGE, "machines", written(results)) == PAGE
 
 
 def test_the_picture_is_of_the_example() -> None:
@@ -48,9 +48,9 @@ def test_the_picture_is_of_the_example() -> None:
 
 
 def test_the_figures_in_the_text_are_those_of_the_example() -> None:
-    story = story_of(SETTINGS["`resettle/v1`, OpenShift's two"], builder().SEED)
-    moves, cycles = story.move_count, story.settled_after
-    said = f"With taints {moves} machines move in {cycles} cycles, each one once"
+    result = story_of(SETTINGS["`resettle/v1`, OpenShift's two"], builder().SEED)
+    moves, cycles = result.move_count, result.settled_after
+    sentence = f"With taints {moves} machines move in {cycles} cycles, each one once"
 
-    assert said in PAGE
-    assert max(story.evictions_by_workload.values()) == 1
+    assert sentence in PAGE
+    assert max(result.evictions_by_workload.values()) == 1

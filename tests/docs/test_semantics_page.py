@@ -1,4 +1,4 @@
-"""The page about `resettle/v1` tells every habit, default and taint as the code has them."""
+"""The page about `resettle/v1` names every habit, default and taint as the code has them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_section_says_what_upstream_does_and_what_we_do_instead(flag: str) -> 
 
 
 @each_flag
-def test_a_section_says_whom_it_touches_and_then_why(flag: str) -> None:
+def test_a_section_says_what_it_affects_and_then_why(flag: str) -> None:
     plugins = ", ".join(UPSTREAM_BEHAVIOURS[flag].plugins) or "every plugin that proposes pods"
     _, _, why = FLAGS[flag].partition(UPSTREAM_BEHAVIOURS[flag].resettle)
 
@@ -51,7 +51,8 @@ def test_the_safe_defaults_are_those_of_the_code() -> None:
     rows = [line for line in section("Safe defaults").splitlines() if line.startswith("|")]
 
     assert rows[2:] == [
-        f"| {it.plugin or 'top level'} | {it.says} | {it.remedy} |" for it in SAFE_DEFAULTS
+        f"| {default.plugin or 'top level'} | {default.says} | {default.remedy} |"
+        for default in SAFE_DEFAULTS
     ]
 
 

@@ -22,15 +22,15 @@ from .test_pages import paths
 
 
 def document() -> Any:
-    """A story with all that a story can have."""
+    """A simulation with all that a simulation can have."""
     world = cluster(
         node("n1", taints=["old:NoSchedule"]).holding(pod("waits", cpu="2"), pod("back", cpu="1")),
         node("n2").holding(pod("again", cpu="2"), pod("full", owner=None, cpu="1")),
         pod("comes", cpu="1", phase="Pending"),
     )
     script = scripted({1: ["waits"]}, always=["again"])
-    told = simulate(world, script, cycles=3, tainter=Marker())
-    return json.loads(json.dumps(simulation_document([told])))
+    result = simulate(world, script, cycles=3, tainter=Marker())
+    return json.loads(json.dumps(simulation_document([result])))
 
 
 class Marker:
@@ -43,14 +43,14 @@ class Marker:
         return (Taint("full", PREFER_NO_SCHEDULE),)
 
 
-def holds_more(path: str, found: set[str]) -> bool:
-    return any(other.startswith((f"{path}.", f"{path}[")) for other in found)
+def holds_more(path: str, known: set[str]) -> bool:
+    return any(other.startswith((f"{path}.", f"{path}[")) for other in known)
 
 
 def test_every_key_for_programs_is_explained_and_every_explained_one_is_there() -> None:
     explained = doc("start/simulate.md").first_column("For programs")
-    found = {path for path in paths(document()) if ".troubles." not in path}
-    leaves = {path for path in found if not holds_more(path, found)}
+    known = {path for path in paths(document()) if ".troubles." not in path}
+    leaves = {path for path in known if not holds_more(path, known)}
 
     assert leaves == {path for path in explained if "." in path or path.endswith("_seconds")}
 

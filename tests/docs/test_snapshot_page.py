@@ -12,13 +12,13 @@ from tests.docs.page import doc
 
 
 def test_every_flag_is_explained_on_the_page() -> None:
-    (commands,) = (it for it in build_parser()._actions if isinstance(it.choices, dict))
+    (commands,) = (action for action in build_parser()._actions if isinstance(action.choices, dict))
     assert isinstance(commands.choices, dict)
     flags = commands.choices["snapshot"]._actions
 
     explained = doc("operate/snapshots.md").first_column("What goes in")
-    assert {it.option_strings[0] for it in flags} - {"-h"} == {
-        it for it in explained if it.startswith("-") and it != "-"
+    assert {flag.option_strings[0] for flag in flags} - {"-h"} == {
+        key for key in explained if key.startswith("-") and key != "-"
     }
 
 

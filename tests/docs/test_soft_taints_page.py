@@ -65,8 +65,8 @@ def test_the_taints_of_the_page_are_those_that_are_set() -> None:
 
     graded = TaintScheme(SoftTaints(levels=2)).over(2)
     two = TaintScheme(SoftTaints(style="OpenShift")).over(1)
-    assert re.findall(r"`(.*?)`", over[0]) == [_short(it.key, it.value) for it in graded]
-    assert re.findall(r"`(.*?)`", over[1]) == [_short(it.key, it.value) for it in two]
+    assert re.findall(r"`(.*?)`", over[0]) == [_short(taint.key, taint.value) for taint in graded]
+    assert re.findall(r"`(.*?)`", over[1]) == [_short(taint.key, taint.value) for taint in two]
 
 
 def _short(key: str, value: str) -> str:

@@ -1,4 +1,4 @@
-"""The page about life keeps its word: its snippet runs, its lists are whole, its story is told."""
+"""The page about controllers is true: its snippet runs, its lists are whole, its text is shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests import ROOT
 from tests.testing.controllers.harness import Living
 
 PAGE = (ROOT / "docs" / "extend" / "test-controllers.md").read_text(encoding="utf-8")
-STORY = (ROOT / "tests" / "cli" / "transcripts" / "demo.txt").read_text(encoding="utf-8")
+TRANSCRIPT = (ROOT / "tests" / "cli" / "transcripts" / "demo.txt").read_text(encoding="utf-8")
 
 
 def first_column(heading: str) -> list[str]:
@@ -26,17 +26,17 @@ def first_column(heading: str) -> list[str]:
 
 def test_the_snippet_runs() -> None:
     [snippet] = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
-    found: dict[str, Any] = {"__name__": "snippet"}
-    exec(compile(snippet, "docs/extend/test-controllers.md", "exec"), found)
+    namespace: dict[str, Any] = {"__name__": "snippet"}
+    exec(compile(snippet, "docs/extend/test-controllers.md", "exec"), namespace)
 
-    [test] = [it for name, it in found.items() if name.startswith("test_")]
+    [test] = [obj for name, obj in namespace.items() if name.startswith("test_")]
     test()
 
 
-def test_what_is_shown_of_the_story_is_reported() -> None:
+def test_what_is_shown_of_the_demo_is_printed() -> None:
     [shown] = re.findall(r"^```text\n(.*?)^```$", PAGE, re.M | re.S)
 
-    assert shown in STORY
+    assert shown in TRANSCRIPT
 
 
 def test_everybody_who_acts_is_listed() -> None:
@@ -56,6 +56,6 @@ def test_every_annotation_is_listed(annotation: str) -> None:
     assert any(annotation in cell for cell in first_column("Controllers"))
 
 
-@pytest.mark.parametrize("name", [it for it in controllers.__all__ if it.islower()])
+@pytest.mark.parametrize("name", [item for item in controllers.__all__ if item.islower()])
 def test_every_builder_is_mentioned(name: str) -> None:
     assert name == "observe" or f"`{name}`" in PAGE

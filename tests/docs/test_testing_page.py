@@ -21,15 +21,15 @@ SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 
 def defined_in(snippet: str) -> dict[str, Any]:
     """The test functions that a snippet defines."""
-    found: dict[str, Any] = {"__name__": "snippet"}
+    namespace: dict[str, Any] = {"__name__": "snippet"}
     # A name that is no file's: Hypothesis reads the source of what it runs, and a page is none.
-    exec(compile(snippet, "<docs/extend/testing.md>", "exec"), found)
-    return {name: it for name, it in found.items() if name.startswith("test_")}
+    exec(compile(snippet, "<docs/extend/testing.md>", "exec"), namespace)
+    return {name: obj for name, obj in namespace.items() if name.startswith("test_")}
 
 
 @pytest.mark.parametrize(
     "snippet",
-    [pytest.param(it, id=re.findall(r"^def test_(\w+)", it, re.M)[0]) for it in SNIPPETS],
+    [pytest.param(item, id=re.findall(r"^def test_(\w+)", item, re.M)[0]) for item in SNIPPETS],
 )
 def test_a_snippet_of_the_page_passes(snippet: str) -> None:
     tests = defined_in(snippet)
@@ -42,14 +42,14 @@ def test_a_snippet_of_the_page_passes(snippet: str) -> None:
 def test_the_page_lists_the_checks_of_the_conformance_suite() -> None:
     (section,) = re.findall(r"^### What both servers agree on\n\n(.*?)\n###", PAGE, re.M | re.S)
 
-    assert section == listed(), "write it anew: python -m tests.conformance.checks"
+    assert section == listed(), "write it again: python -m tests.conformance.checks"
 
 
 def test_the_page_names_each_kind_that_is_served() -> None:
     (section,) = re.findall(r"^## What is served\n(.*?)\n## ", PAGE, re.M | re.S)
     rows = section.split("|---|---|")[1]
 
-    assert {it.kind for it in BUILT_IN} == set(re.findall(r"\b[A-Z]\w+[a-z]\b", rows))
+    assert {kind.kind for kind in BUILT_IN} == set(re.findall(r"\b[A-Z]\w+[a-z]\b", rows))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_page_names_each_kind_that_is_served() -> None:
 )
 def test_what_a_snippet_needs_is_promised(name: str) -> None:
     assert name in testing.__all__
-    assert any(re.search(rf"\b{name}\b", it) for it in SNIPPETS)
+    assert any(re.search(rf"\b{name}\b", snippet) for snippet in SNIPPETS)
 
 
 def explained(table: str) -> list[str]:

@@ -46,14 +46,14 @@ def test_every_name_said_to_be_in_a_module_is_there(name: str) -> None:
 def test_the_table_of_packages_starts_where_each_package_says() -> None:
     rows = Page("CONTRIBUTING.md").table("Packages")
     listed = {row[0].strip("`/"): row[2].strip("`") for row in rows if row[0].endswith("/`")}
-    said = {}
+    expected = {}
     for package in listed:
         text = ast.get_docstring(ast.parse((SOURCE / package / "__init__.py").read_text())) or ""
         first = re.search(r"Start with `([\w.]+)`", " ".join(text.split()))
         assert first, package
-        said[package] = f"{package}/{first[1].replace('.', '/')}.py"
+        expected[package] = f"{package}/{first[1].replace('.', '/')}.py"
 
-    assert listed == said
+    assert listed == expected
 
 
 def test_the_drawing_of_layers_is_the_contract() -> None:
