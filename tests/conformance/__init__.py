@@ -1,1 +1,1 @@
-"""What the pocket server and a real one have to agree on."""
+"""What the test API server and a real one have to agree on."""

@@ -28,7 +28,11 @@ def _part(file: Path) -> str:
     module = ast.parse(file.read_text(encoding="utf-8"))
     sentences = list(_sentences(module))
     heading = (ast.get_docstring(module) or "").rstrip(".")
-    return "\n".join([f"**{heading}**", "", *(f"- {it}" for it in sentences)]) if sentences else ""
+    return (
+        "\n".join([f"**{heading}**", "", *(f"- {sentence}" for sentence in sentences)])
+        if sentences
+        else ""
+    )
 
 
 def _sentences(module: ast.Module) -> Iterator[str]:
@@ -37,7 +41,7 @@ def _sentences(module: ast.Module) -> Iterator[str]:
             text = node.name.removeprefix("test_").replace("_", " ")
             for pattern, better in _NAMES.items():
                 text = re.sub(pattern, better, text)
-            cases = sum(_cases(it) for it in node.decorator_list)
+            cases = sum(_cases(decorator) for decorator in node.decorator_list)
             yield f"{text} ({cases} cases)" if cases else text
 
 

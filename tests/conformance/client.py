@@ -28,7 +28,7 @@ class Reply(NamedTuple):
     @property
     def names(self) -> list[str]:
         """The names of a list's items."""
-        return [it["metadata"]["name"] for it in self.body["items"]]
+        return [item["metadata"]["name"] for item in self.body["items"]]
 
     @property
     def reason(self) -> str:
@@ -122,8 +122,8 @@ class Client:
         media: str,
         query: Mapping[str, Any],
     ) -> http.client.HTTPResponse:
-        told = {key.rstrip("_"): value for key, value in query.items() if value is not None}
-        where = f"{path}?{urlencode(told)}" if told else path
+        parameters = {key.rstrip("_"): value for key, value in query.items() if value is not None}
+        where = f"{path}?{urlencode(parameters)}" if parameters else path
         headers = {**self._headers, "Accept": "application/json"}
         sent = None
         if body is not None:
@@ -144,5 +144,5 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[Event]:
         yield Event("ERROR", _read(answer.read()))
         return
     while line := answer.readline():
-        told = json.loads(line)
-        yield Event(told["type"], told["object"])
+        event = json.loads(line)
+        yield Event(event["type"], event["object"])

@@ -1,4 +1,4 @@
-"""The servers that are there to be asked: the pocket one always, a real one if it is named."""
+"""The servers that are there to be asked: the test API server always, a real one if it is named."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.conformance.harness import Place
 
 from .client import Client
 
-URL, TOKEN, CA = (os.environ.get(f"RESETTLE_E2E_{it}", "") for it in ("URL", "TOKEN", "CA"))
-SERVERS = ("pocket", "real") if URL else ("pocket",)
+URL, TOKEN, CA = (os.environ.get(f"RESETTLE_E2E_{name}", "") for name in ("URL", "TOKEN", "CA"))
+SERVERS = ("test", "real") if URL else ("test",)
 
 
 def real() -> Client:
@@ -27,8 +27,8 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
     if request.param == "real":
         yield real()
     else:
-        with ApiServer(token="conformance") as pocket:
-            yield Client(pocket.url, {"Authorization": "Bearer conformance"})
+        with ApiServer(token="conformance") as server:
+            yield Client(server.url, {"Authorization": "Bearer conformance"})
 
 
 @pytest.fixture

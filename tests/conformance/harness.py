@@ -1,6 +1,6 @@
 """A namespace of a test's own, on whichever server, and short ways to fill it.
 
-Pods name a scheduler that does not exist, so that nobody but the test binds them. Budgets get the
+Pods name a scheduler that does not exist, so that only the test binds them. Budgets get the
 status that their controller would compute, so that it makes no difference whether one runs.
 """
 
@@ -13,7 +13,7 @@ from tests.conformance.client import Client, Object, Reply
 
 CORE = "/api/v1"
 BUDGETS = "/apis/policy/v1"
-NOBODY = "nobody"
+NO_SCHEDULER = "nobody"
 
 
 class Place:
@@ -48,8 +48,8 @@ class Place:
         reply = self.client.post(path, obj, **query)
         assert reply.code == 201, reply.body
         self._to_delete.append(f"{path}/{reply.body['metadata']['name']}")
-        found: Object = reply.body
-        return found
+        created: Object = reply.body
+        return created
 
     def node(self, name: str = "node", **spec: Any) -> str:
         """The name of a new node."""
@@ -59,12 +59,12 @@ class Place:
         return full
 
     def pod(self, name: str, *, labels: Object | None = None, **metadata: Any) -> Object:
-        """A new pod that nobody has bound."""
+        """A new pod that is not bound."""
         body = pod_body(name, labels=labels, **metadata)
         reply = self.client.post(self.pods, body)
         assert reply.code == 201, reply.body
-        found: Object = reply.body
-        return found
+        created: Object = reply.body
+        return created
 
     def running(
         self,
@@ -76,16 +76,16 @@ class Place:
         phase: str = "Running",
         **metadata: Any,
     ) -> Object:
-        """A new pod, bound to the node and told to be running."""
+        """A new pod, bound to the node, with a status that says it runs."""
         self.pod(name, labels=labels, **metadata)
         bound = self.bind(name, node)
         assert bound.code == 201, bound.body
         condition = {"type": "Ready", "status": str(ready)}
         status = {"phase": phase, "conditions": [condition]}
-        told = self.client.patch(f"{self.pods}/{name}/status", {"status": status})
-        assert told.code == 200, told.body
-        found: Object = told.body
-        return found
+        patched = self.client.patch(f"{self.pods}/{name}/status", {"status": status})
+        assert patched.code == 200, patched.body
+        started: Object = patched.body
+        return started
 
     def bind(self, name: str, node: str) -> Reply:
         body = {
@@ -123,8 +123,8 @@ class Place:
             "expectedPods": healthy if of is None else of,
             "disruptionsAllowed": max(0, healthy - least),
         }
-        told = self.client.patch(f"{self.budgets}/{name}/status", {"status": status})
-        assert told.code == 200, told.body
+        patched = self.client.patch(f"{self.budgets}/{name}/status", {"status": status})
+        assert patched.code == 200, patched.body
 
     def allowed(self, name: str) -> int:
         """How many disruptions a budget allows by now."""
@@ -136,7 +136,7 @@ def pod_body(name: str, *, labels: Object | None = None, **metadata: Any) -> Obj
     return {
         "metadata": {"name": name, "labels": labels or {}, **metadata},
         "spec": {
-            "schedulerName": NOBODY,
+            "schedulerName": NO_SCHEDULER,
             "automountServiceAccountToken": False,
             "containers": [{"name": "main", "image": "registry.example/app:1"}],
         },

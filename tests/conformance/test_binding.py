@@ -14,9 +14,9 @@ def test_a_binding_gives_a_pod_its_node(place: Place) -> None:
     assert (reply.code, reply.body["status"]) == (201, "Success")
     pod = place.client.get(f"{place.pods}/a").body
     assert pod["spec"]["nodeName"] == node
-    assert {it["type"]: it["status"] for it in pod["status"]["conditions"]} == {
-        "PodScheduled": "True"
-    }
+    assert {
+        condition["type"]: condition["status"] for condition in pod["status"]["conditions"]
+    } == {"PodScheduled": "True"}
 
 
 def test_a_pod_is_bound_once(place: Place) -> None:

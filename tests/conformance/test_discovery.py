@@ -58,21 +58,21 @@ def test_the_server_returns_its_version(client: Client) -> None:
 def test_a_resource_is_listed_with_kind_and_scope_and_short_names(
     client: Client, path: str, name: str, expected: tuple[str, bool, list[str]]
 ) -> None:
-    listed = {it["name"]: it for it in client.get(path).body["resources"]}
+    listed = {resource["name"]: resource for resource in client.get(path).body["resources"]}
 
     row = listed[name]
     assert (row["kind"], row["namespaced"], row.get("shortNames", [])) == expected
 
 
 def test_an_eviction_is_found_to_be_of_the_policy_group(client: Client) -> None:
-    listed = {it["name"]: it for it in client.get("/api/v1").body["resources"]}
+    listed = {resource["name"]: resource for resource in client.get("/api/v1").body["resources"]}
 
     row = listed["pods/eviction"]
     assert (row["group"], row["version"], row["verbs"]) == ("policy", "v1", ["create"])
 
 
 def test_groups_are_listed_with_their_versions(client: Client) -> None:
-    groups = {it["name"]: it for it in client.get("/apis").body["groups"]}
+    groups = {group["name"]: group for group in client.get("/apis").body["groups"]}
 
     assert {"apps", "batch", "policy", "coordination.k8s.io", "storage.k8s.io"} <= set(groups)
     assert groups["policy"]["preferredVersion"]["groupVersion"] == "policy/v1"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import NOBODY, Place, pod_body
+from tests.conformance.harness import NO_SCHEDULER, Place, pod_body
 
 from .client import Object
 
@@ -15,7 +15,7 @@ LABELS = {"app": "kinds"}
 
 def template(**spec: Any) -> Object:
     container = {"name": "main", "image": "registry.example/app:1"}
-    inner = {"schedulerName": NOBODY, "containers": [container], **spec}
+    inner = {"schedulerName": NO_SCHEDULER, "containers": [container], **spec}
     return {"metadata": {"labels": LABELS}, "spec": inner}
 
 
@@ -102,7 +102,7 @@ KINDS: dict[str, tuple[str, bool, Object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [pytest.param(it, id=it) for it in KINDS])
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind) for kind in KINDS])
 def test_a_kind_lives_from_its_making_to_its_end(place: Place, kind: str) -> None:
     everywhere, namespaced, rest = KINDS[kind]
     base, _, plural = everywhere.rpartition("/")
@@ -116,7 +116,7 @@ def test_a_kind_lives_from_its_making_to_its_end(place: Place, kind: str) -> Non
     with place.client.watch(everywhere, resourceVersion=version, **mine) as events:
         patch = {"metadata": {"labels": {"seen": "yes"}}}
         labelled = place.client.patch(f"{path}/{name}", patch)
-        event = next(it for it in events if it.object["metadata"]["labels"].get("seen"))
+        event = next(event for event in events if event.object["metadata"]["labels"].get("seen"))
     place.client.delete(f"{path}/{name}", {"propagationPolicy": "Background"})
     left = place.client.get(f"{path}/{name}")
 

@@ -22,7 +22,9 @@ def test_a_pod_without_a_budget_leaves(place: Place) -> None:
     assert (reply.code, reply.body["kind"], reply.body["status"]) == (201, "Status", "Success")
     pod = place.client.get(f"{place.pods}/a").body
     assert pod["metadata"]["deletionTimestamp"]
-    reasons = {it["type"]: it.get("reason") for it in pod["status"]["conditions"]}
+    reasons = {
+        condition["type"]: condition.get("reason") for condition in pod["status"]["conditions"]
+    }
     assert reasons["DisruptionTarget"] == "EvictionByEvictionAPI"
 
 
@@ -80,7 +82,7 @@ def test_two_budgets_for_one_pod_are_an_error(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "phase", [pytest.param(it, id=it.lower()) for it in ("Pending", "Succeeded", "Failed")]
+    "phase", [pytest.param(phase, id=phase.lower()) for phase in ("Pending", "Succeeded", "Failed")]
 )
 def test_a_pod_that_does_not_run_needs_no_leave(place: Place, phase: str) -> None:
     node = place.node()
@@ -150,8 +152,8 @@ def test_a_budget_is_debited_even_if_another_pod_was_meant(place: Place) -> None
     assert place.allowed("web") == 0
 
 
-@pytest.mark.parametrize("said", ["in the query", "in the options"])
-def test_a_dry_run_evicts_no_pod(place: Place, said: str) -> None:
+@pytest.mark.parametrize("where", ["in the query", "in the options"])
+def test_a_dry_run_evicts_no_pod(place: Place, where: str) -> None:
     node = place.node()
     for name in ("a", "b"):
         place.running(name, node, labels=WEB)
@@ -159,7 +161,7 @@ def test_a_dry_run_evicts_no_pod(place: Place, said: str) -> None:
 
     reply = (
         place.evict("a", dryRun="All")
-        if said == "in the query"
+        if where == "in the query"
         else place.evict("a", {"dryRun": ["All"]})
     )
 

@@ -41,18 +41,18 @@ def test_a_list_has_a_kind_and_a_version_and_its_items_have_no_kind(place: Place
 
     assert (body["kind"], body["apiVersion"]) == ("ConfigMapList", "v1")
     assert int(body["metadata"]["resourceVersion"]) > 0
-    assert not any("kind" in it or "apiVersion" in it for it in body["items"])
-    assert [it["metadata"]["name"] for it in body["items"]] == MANY
+    assert not any("kind" in item or "apiVersion" in item for item in body["items"])
+    assert [item["metadata"]["name"] for item in body["items"]] == MANY
 
 
 def test_a_list_across_namespaces_has_what_each_has(place: Place) -> None:
     node = place.node()
     place.running("a", node)
 
-    found = place.client.get(f"{CORE}/pods", fieldSelector=f"spec.nodeName={node}")
+    reply = place.client.get(f"{CORE}/pods", fieldSelector=f"spec.nodeName={node}")
 
     assert [
-        (it["metadata"]["namespace"], it["metadata"]["name"]) for it in found.body["items"]
+        (item["metadata"]["namespace"], item["metadata"]["name"]) for item in reply.body["items"]
     ] == [(place.mark, "a")]
 
 
@@ -64,7 +64,7 @@ def test_an_empty_list_has_items_all_the_same(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("selector", "found"),
+    ("selector", "names"),
     [
         pytest.param("parity=odd", "135", id="equal"),
         pytest.param("parity==odd", "135", id="equal, written twice"),
@@ -77,16 +77,16 @@ def test_an_empty_list_has_items_all_the_same(place: Place) -> None:
         pytest.param("parity=blue", "", id="nothing"),
     ],
 )
-def test_labels_select(place: Place, selector: str, found: str) -> None:
+def test_labels_select(place: Place, selector: str, names: str) -> None:
     filled(place)
 
     listed = place.client.get(place.config_maps, labelSelector=selector)
 
-    assert "".join(name[-1] for name in listed.names) == found
+    assert "".join(name[-1] for name in listed.names) == names
 
 
 @pytest.mark.parametrize(
-    ("selector", "found"),
+    ("selector", "names"),
     [
         pytest.param("metadata.name=pending", ["pending"], id="by name"),
         pytest.param("metadata.name!=pending", ["done", "here"], id="by another name"),
@@ -99,13 +99,13 @@ def test_labels_select(place: Place, selector: str, found: str) -> None:
         pytest.param("spec.schedulerName=nobody", ["done", "here", "pending"], id="by scheduler"),
     ],
 )
-def test_fields_select_pods(place: Place, selector: str, found: list[str]) -> None:
+def test_fields_select_pods(place: Place, selector: str, names: list[str]) -> None:
     node = place.node()
     place.running("here", node)
     place.running("done", node, phase="Succeeded", ready=False)
     place.pod("pending")
 
-    assert place.client.get(place.pods, fieldSelector=selector).names == found
+    assert place.client.get(place.pods, fieldSelector=selector).names == names
 
 
 def test_fields_select_nodes_that_are_cordoned(place: Place) -> None:
@@ -130,7 +130,7 @@ def test_fields_select_nodes_that_are_cordoned(place: Place) -> None:
         pytest.param({"fieldSelector": "nonsense"}, id="a field selector that is none"),
         pytest.param({"labelSelector": "a in (b"}, id="a label selector that is none"),
         pytest.param({"limit": "many"}, id="a limit that is no number"),
-        pytest.param({"continue": "gibberish"}, id="a token that nobody gave"),
+        pytest.param({"continue": "gibberish"}, id="a token that was never given"),
     ],
 )
 def test_a_list_that_cannot_be_read_is_a_bad_request(place: Place, query: dict[str, str]) -> None:
@@ -145,10 +145,10 @@ def test_a_list_that_cannot_be_read_is_a_bad_request(place: Place, query: dict[s
 def test_pages_add_up_to_the_list(place: Place) -> None:
     filled(place)
 
-    found = list(pages(place.client, place.config_maps, labelSelector="number", limit=3))
+    walk = list(pages(place.client, place.config_maps, labelSelector="number", limit=3))
 
-    assert [it.names for it in found] == [MANY[:3], MANY[3:6], MANY[6:]]
-    assert len({it.body["metadata"]["resourceVersion"] for it in found}) == 1
+    assert [page.names for page in walk] == [MANY[:3], MANY[3:6], MANY[6:]]
+    assert len({page.body["metadata"]["resourceVersion"] for page in walk}) == 1
 
 
 def test_pages_show_the_moment_of_the_first(place: Place) -> None:
@@ -160,7 +160,7 @@ def test_pages_show_the_moment_of_the_first(place: Place) -> None:
     late = config_map("item-5-late", labels={"number": "5"})
     assert place.client.post(place.config_maps, late).code == 201
 
-    assert [*first.names, *(name for it in walk for name in it.names)] == MANY
+    assert [*first.names, *(name for page in walk for name in page.names)] == MANY
 
 
 def test_the_first_page_says_how_many_remain(place: Place) -> None:

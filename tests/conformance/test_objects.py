@@ -31,7 +31,7 @@ def test_a_name_is_made_up_from_its_beginning(place: Place) -> None:
     names = [place.client.post(place.config_maps, body).body["metadata"]["name"] for _ in range(3)]
 
     assert len(set(names)) == 3
-    assert all(it.startswith("some-") and len(it) == len("some-") + 5 for it in names)
+    assert all(name.startswith("some-") and len(name) == len("some-") + 5 for name in names)
 
 
 def test_a_new_pod_is_pending_and_has_its_defaults(place: Place) -> None:

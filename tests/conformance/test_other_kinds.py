@@ -58,10 +58,10 @@ def test_an_event_is_seen_in_both_of_its_groups(place: Place) -> None:
     seen = place.client.get(f"{old}/moved").body
     assert (seen["message"], seen["involvedObject"]["name"]) == ("pod moved", "a")
     assert (seen["apiVersion"], made.body["apiVersion"]) == ("v1", "events.k8s.io/v1")
-    found = place.client.get(
+    events = place.client.get(
         old, fieldSelector="involvedObject.name=a,reason=Descheduled,type=Normal"
     )
-    assert found.names == ["moved"]
+    assert events.names == ["moved"]
     assert place.client.get(old, fieldSelector="involvedObject.name=b").names == []
 
 
@@ -81,7 +81,7 @@ class Custom:
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
             fieldSelector=f"metadata.name=widgets.{group}",
         ) as events:
-            next(it for it in events if _established(it.object))
+            next(event for event in events if _established(event.object))
         self.body: Object = {"apiVersion": f"{group}/v1", "kind": "Widget"}
         # An established kind is served by every handler a moment later.
         for _ in range(1000):
@@ -92,9 +92,12 @@ class Custom:
         return {**self.body, "metadata": {"name": name}, **parts}
 
 
-def _established(found: Object) -> bool:
-    conditions = found.get("status", {}).get("conditions") or ()
-    return any((it["type"], it["status"]) == ("Established", "True") for it in conditions)
+def _established(definition: Object) -> bool:
+    conditions = definition.get("status", {}).get("conditions") or ()
+    return any(
+        (condition["type"], condition["status"]) == ("Established", "True")
+        for condition in conditions
+    )
 
 
 def test_a_custom_resource_is_served_once_it_is_defined(place: Place) -> None:
@@ -104,7 +107,9 @@ def test_a_custom_resource_is_served_once_it_is_defined(place: Place) -> None:
 
     assert made.code == 201, made.body
     listed = place.client.get(custom.all).body
-    assert [(it["kind"], it["metadata"]["name"]) for it in listed["items"]] == [("Widget", "a")]
+    assert [(item["kind"], item["metadata"]["name"]) for item in listed["items"]] == [
+        ("Widget", "a")
+    ]
     assert list(listed) == sorted(listed)
 
 
@@ -113,15 +118,15 @@ def test_the_status_of_a_custom_resource_is_written_apart(place: Place) -> None:
     sent = custom.widget("a", spec={"size": 1}, status={"ready": True})
     made = place.client.post(custom.path, sent).body
 
-    told = place.client.patch(
+    patched = place.client.patch(
         f"{custom.path}/a/status", {"spec": {"size": 9}, "status": {"ready": True}}
     ).body
     changed = place.client.patch(f"{custom.path}/a", {"spec": {"size": 2}}).body
 
     assert "status" not in made
-    assert (told["spec"], told["status"]) == ({"size": 1}, {"ready": True})
+    assert (patched["spec"], patched["status"]) == ({"size": 1}, {"ready": True})
     assert (changed["spec"], changed["status"]) == ({"size": 2}, {"ready": True})
-    generations = [it["metadata"]["generation"] for it in (made, told, changed)]
+    generations = [item["metadata"]["generation"] for item in (made, patched, changed)]
     assert generations == [1, 1, 2]
 
 

@@ -43,15 +43,15 @@ def test_a_patch_changes_what_it_names(
         # Keys of a ConfigMap have no slash; annotations may.
         body = {"metadata": {"name": "a", "annotations": {"a": "1"}}}
         place.client.post(place.config_maps, body)
-        patch = [{**it, **_in_annotations(it)} for it in patch]
+        patch = [{**step, **_in_annotations(step)} for step in patch]
     else:
         place.client.post(place.config_maps, config_map("a", a="1"))
 
     reply = place.client.patch(f"{place.config_maps}/a", patch, media)
 
     assert reply.code == 200, reply.body
-    found = reply.body.get("data") or reply.body["metadata"]["annotations"]
-    assert found == data
+    patched = reply.body.get("data") or reply.body["metadata"]["annotations"]
+    assert patched == data
 
 
 def _in_annotations(row: dict[str, Any]) -> dict[str, str]:
@@ -99,7 +99,7 @@ def test_a_strategic_merge_finds_conditions_by_their_type(place: Place) -> None:
 
     conditions = place.client.get(f"{CORE}/nodes/{node}").body["status"]["conditions"]
 
-    assert {it["type"]: it["status"] for it in conditions} == {
+    assert {condition["type"]: condition["status"] for condition in conditions} == {
         "Ready": "Unknown",
         "DiskPressure": "False",
     }
@@ -114,7 +114,7 @@ def test_a_strategic_merge_replaces_taints_as_a_whole(place: Place) -> None:
 
     taints = place.client.get(f"{CORE}/nodes/{node}").body["spec"]["taints"]
 
-    assert [it["key"] for it in taints] == ["second"]
+    assert [taint["key"] for taint in taints] == ["second"]
 
 
 def test_a_dry_run_patches_nothing(place: Place) -> None:

@@ -14,14 +14,14 @@ from .client import Event
 OURS = "watched"
 
 
-def told(events: Iterator[Event], count: int) -> list[tuple[str, str]]:
+def next_events(events: Iterator[Event], count: int) -> list[tuple[str, str]]:
     """The next events, as type and name; bookmarks come when they like and are left out."""
-    found: list[tuple[str, str]] = []
-    while len(found) < count:
+    seen: list[tuple[str, str]] = []
+    while len(seen) < count:
         event = next(events)
         if event.type != "BOOKMARK":
-            found.append((event.type, event.name))
-    return found
+            seen.append((event.type, event.name))
+    return seen
 
 
 def make(place: Place, name: str, **data: str) -> None:
@@ -39,11 +39,11 @@ def test_a_watch_from_nowhere_begins_with_what_is_there(place: Place, version: s
     with place.client.watch(
         place.config_maps, labelSelector=OURS, resourceVersion=version
     ) as events:
-        first = told(events, 2)
+        first = next_events(events, 2)
         make(place, "c")
 
         assert sorted(first) == [("ADDED", "a"), ("ADDED", "b")]
-        assert told(events, 1) == [("ADDED", "c")]
+        assert next_events(events, 1) == [("ADDED", "c")]
 
 
 def test_a_watch_from_a_version_sends_later_events(place: Place) -> None:
@@ -57,7 +57,7 @@ def test_a_watch_from_a_version_sends_later_events(place: Place) -> None:
     ) as events:
         place.client.delete(f"{place.config_maps}/b")
 
-        assert told(events, 3) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+        assert next_events(events, 3) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
 
 
 def test_the_versions_of_events_only_rise(place: Place) -> None:
@@ -69,9 +69,9 @@ def test_the_versions_of_events_only_rise(place: Place) -> None:
     ) as events:
         place.client.patch(f"{place.config_maps}/a", {"data": {"colour": "red"}})
         place.client.delete(f"{place.config_maps}/a")
-        found = [next(events) for _ in range(2)]
+        pair = [next(events) for _ in range(2)]
 
-    versions = [int(it.object["metadata"]["resourceVersion"]) for it in found]
+    versions = [int(event.object["metadata"]["resourceVersion"]) for event in pair]
     assert int(version) < versions[0] < versions[1]
 
 
@@ -88,7 +88,10 @@ def test_what_no_longer_matches_arrives_as_deleted(place: Place) -> None:
 
         gone, back = next(events), next(events)
 
-    assert [(it.type, it.name) for it in (gone, back)] == [("DELETED", "a"), ("ADDED", "a")]
+    assert [(event.type, event.name) for event in (gone, back)] == [
+        ("DELETED", "a"),
+        ("ADDED", "a"),
+    ]
     assert gone.object["metadata"]["labels"] == {OURS: "yes"}
     assert int(gone.object["metadata"]["resourceVersion"]) > int(version)
 
@@ -104,7 +107,7 @@ def test_a_field_selector_limits_the_events_of_a_watch(place: Place) -> None:
         place.pod("here")
         place.bind("here", node)
 
-        assert told(events, 1) == [("ADDED", "here")]
+        assert next_events(events, 1) == [("ADDED", "here")]
 
 
 def test_one_object_can_be_watched_by_its_name(place: Place) -> None:
@@ -115,16 +118,18 @@ def test_one_object_can_be_watched_by_its_name(place: Place) -> None:
         place.client.delete(f"{place.config_maps}/a")
         place.client.delete(f"{place.config_maps}/b")
 
-        assert told(events, 2) == [("ADDED", "b"), ("DELETED", "b")]
+        assert next_events(events, 2) == [("ADDED", "b"), ("DELETED", "b")]
 
 
 def test_a_watch_of_all_namespaces_has_events_of_each(place: Place) -> None:
     make(place, "a")
 
     with place.client.watch("/api/v1/configmaps", labelSelector=OURS) as events:
-        found = next(it for it in events if it.object["metadata"].get("namespace") == place.mark)
+        first = next(
+            event for event in events if event.object["metadata"].get("namespace") == place.mark
+        )
 
-    assert (found.type, found.name) == ("ADDED", "a")
+    assert (first.type, first.name) == ("ADDED", "a")
 
 
 def test_a_streaming_list_ends_with_a_bookmark_that_says_so(place: Place) -> None:
@@ -142,11 +147,14 @@ def test_a_streaming_list_ends_with_a_bookmark_that_says_so(place: Place) -> Non
         make(place, "c")
 
         *first, end = initial
-        assert sorted((it.type, it.name) for it in first) == [("ADDED", "a"), ("ADDED", "b")]
+        assert sorted((event.type, event.name) for event in first) == [
+            ("ADDED", "a"),
+            ("ADDED", "b"),
+        ]
         assert end.type == "BOOKMARK"
         assert end.object["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
         assert int(end.object["metadata"]["resourceVersion"]) > 0
-        assert told(events, 1) == [("ADDED", "c")]
+        assert next_events(events, 1) == [("ADDED", "c")]
 
 
 @pytest.mark.parametrize(
@@ -173,6 +181,6 @@ def test_a_watch_ends_when_its_time_is_over(place: Place) -> None:
     make(place, "a")
 
     with place.client.watch(place.config_maps, labelSelector=OURS, timeoutSeconds=1) as events:
-        found = [it for it in events if it.type != "BOOKMARK"]
+        received = [event for event in events if event.type != "BOOKMARK"]
 
-    assert [(it.type, it.name) for it in found] == [("ADDED", "a")]
+    assert [(event.type, event.name) for event in received] == [("ADDED", "a")]
