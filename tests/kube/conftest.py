@@ -1,4 +1,4 @@
-"""What the tests of this room share: an authority, and certificates it has issued."""
+"""What the tests of this package share: an authority, and certificates it has issued."""
 
 from __future__ import annotations
 

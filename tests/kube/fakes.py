@@ -1,4 +1,4 @@
-"""A server that keeps the headers it was sent, and a proxy; for what the pocket server is not told.
+"""A server that keeps the headers it was sent, and a proxy; for what the test API server lacks.
 
 Both live on loopback. Whatever host a client asks the proxy for, the proxy connects to `upstream`.
 """
@@ -19,7 +19,7 @@ S = TypeVar("S", bound=ThreadingHTTPServer)
 
 
 class Listener(ThreadingHTTPServer):
-    """Answers every GET and POST with an empty list, or by naming somebody else."""
+    """Answers every GET and POST with an empty list, or with a redirect to another server."""
 
     daemon_threads = True
 
@@ -34,7 +34,7 @@ class Listener(ThreadingHTTPServer):
                 self.socket, server_side=True, do_handshake_on_connect=False
             )
         self.sends_to = sends_to
-        self.heard: list[Headers] = []
+        self.request_headers: list[Headers] = []
 
     @property
     def url(self) -> str:
@@ -50,7 +50,7 @@ class _Listening(BaseHTTPRequestHandler):
     timeout = PATIENCE_SECONDS
 
     def do_GET(self) -> None:
-        self.server.heard.append(list(self.headers.items()))
+        self.server.request_headers.append(list(self.headers.items()))
         self.rfile.read(int(self.headers.get("Content-Length", "0")))
         body = b'{"metadata": {}, "items": []}'
         self.send_response(307 if self.server.sends_to else 200)

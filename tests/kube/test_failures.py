@@ -1,4 +1,4 @@
-"""The error for an answer nobody counted on."""
+"""The error for an unexpected answer."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ GUARD = (
             Unauthorized,
             "https://api.example takes us for system:anonymous; add a token, a client certificate "
             "or an `exec` command to the kubeconfig",
-            id="403 to nobody: no rule would be wise",
+            id="403 to an anonymous user: no rule would be wise",
         ),
         pytest.param(
             Answer(401, b"Unauthorized"),

@@ -147,7 +147,7 @@ def test_an_entry_that_no_file_has_is_an_error_that_names_them_all(tmp_path: Pat
     assert str(caught.value) == f"{files} has no entry `nowhere` under `contexts`"
 
 
-# -- in somebody else's name ---------------------------------------------------------------------
+# -- impersonation -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_an_entry_that_no_file_has_is_an_error_that_names_them_all(tmp_path: Pat
             ],
             id="with more to say",
         ),
-        pytest.param({"token": "t"}, [], id="nobody else"),
+        pytest.param({"token": "t"}, [], id="no other user"),
     ],
 )
 def test_a_user_may_ask_in_the_name_of_another(
@@ -187,7 +187,7 @@ def test_a_user_may_ask_in_the_name_of_another(
 @pytest.mark.parametrize(
     ("says", "error"),
     [
-        pytest.param({"as-groups": ["a"]}, "need `as` beside them", id="groups of nobody"),
+        pytest.param({"as-groups": ["a"]}, "need `as` beside them", id="groups without a user"),
         pytest.param({"as": "a", "as-groups": "b"}, "is a list", id="groups that are no list"),
         pytest.param({"as": "a\r\nX: y"}, "must be plain ASCII", id="a name with a line end"),
     ],

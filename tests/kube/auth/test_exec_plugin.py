@@ -1,4 +1,4 @@
-"""Signing in with a command that the kubeconfig names: what it is told, and what it may answer."""
+"""Signing in with a command that the kubeconfig names: what it receives, and what it may answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def in_time(moment: datetime) -> str:
 
 
 class Script:
-    """A command that counts its runs, keeps what it was told, and prints what a test says."""
+    """A command that counts its runs, keeps what it received, and prints what a test says."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "sign-in"
@@ -52,7 +52,7 @@ class Script:
         self.file.write_text(
             "#!/bin/sh\n"
             f"echo run >> {kept}/runs\n"
-            f'printf "%s" "$KUBERNETES_EXEC_INFO" > {kept}/told\n'
+            f'printf "%s" "$KUBERNETES_EXEC_INFO" > {kept}/exec_info\n'
             f'echo "$COLOUR $*" > {kept}/words\n'
             f"{last}\n"
         )
@@ -64,8 +64,8 @@ class Script:
         return len(file.read_text().splitlines()) if file.exists() else 0
 
     @property
-    def told(self) -> Any:
-        return json.loads((self.folder / "told").read_text())
+    def exec_info(self) -> Any:
+        return json.loads((self.folder / "exec_info").read_text())
 
 
 @pytest.fixture
@@ -129,16 +129,16 @@ def test_it_is_run_again_when_the_server_turns_its_token_down(
 
 def test_a_list_shows_the_new_token_after_a_401(script: Script, tmp_path: Path) -> None:
     user = {"exec": {"command": "./sign-in", "apiVersion": V1, "interactiveMode": "Never"}}
-    with ApiServer(token="t1") as pocket:
-        access = read_kubeconfig(written(tmp_path, document({"server": pocket.url}, user)))
+    with ApiServer(token="t1") as server:
+        access = read_kubeconfig(written(tmp_path, document({"server": server.url}, user)))
         assert token(access.identity()) == "t0"
         script.prints(credential(token="t1"))
         list_cluster(access, frozenset())
 
-    assert [asked.token for asked in pocket.requests] == ["t0", "t1", "t1"]
+    assert [asked.token for asked in server.requests] == ["t0", "t1", "t1"]
 
 
-# -- what it is told -----------------------------------------------------------------------------
+# -- what it receives -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -157,7 +157,7 @@ def test_it_gets_its_words_its_variables_and_no_terminal(
     token(read_kubeconfig(written(tmp_path, document(user={"exec": entry}))).identity())
 
     assert (script.folder / "words").read_text() == "green get token\n"
-    assert script.told == {
+    assert script.exec_info == {
         "apiVersion": version,
         "kind": "ExecCredential",
         "spec": {"interactive": False},
@@ -177,7 +177,7 @@ def test_the_command_gets_cluster_info_if_it_wants_it(
 
     token(read_kubeconfig(written(tmp_path, document(cluster, {"exec": entry}))).identity())
 
-    assert script.told["spec"]["cluster"] == {
+    assert script.exec_info["spec"]["cluster"] == {
         "server": SERVER["server"],
         "tls-server-name": "api.example",
         "certificate-authority-data": base64.b64encode(authority.certificate.read_bytes()).decode(),

@@ -108,7 +108,7 @@ def test_a_token_file_may_be_named_by_its_whole_path(tmp_path: Path) -> None:
     assert token_of(access) == "from-afar"
 
 
-# -- whom to trust -------------------------------------------------------------------------------
+# -- authorities to trust ------------------------------------------------------------------------
 
 
 def test_plain_http_needs_no_trust(tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ def test_the_authority_of_the_kubeconfig_is_trusted_and_no_other(
 def test_the_server_is_verified_unless_the_kubeconfig_says_to_skip_it(
     insecure: bool | None, verifies: bool, tmp_path: Path
 ) -> None:
-    wish = {} if insecure is None else {"insecure-skip-tls-verify": insecure}
+    verification = {} if insecure is None else {"insecure-skip-tls-verify": insecure}
 
-    trust = read_kubeconfig(written(tmp_path, document({**SERVER, **wish}))).trust
+    trust = read_kubeconfig(written(tmp_path, document({**SERVER, **verification}))).trust
 
     assert trust is not None
     assert (trust.verify_mode is ssl.CERT_REQUIRED) is verifies

@@ -116,8 +116,8 @@ def test_https_is_tunnelled_and_the_server_still_verified(
         "certificate-authority": str(authority.certificate),
     }
     with (
-        ApiServer(tls=authority.guarding(server_pair), token="t") as pocket,
-        at_work(Proxy(port_of(pocket.url))) as proxy,
+        ApiServer(tls=authority.guarding(server_pair), token="t") as server,
+        at_work(Proxy(port_of(server.url))) as proxy,
     ):
         if by == "HTTPS_PROXY":
             monkeypatch.setenv(by, proxy.url)
@@ -126,12 +126,12 @@ def test_https_is_tunnelled_and_the_server_still_verified(
         lists(read_kubeconfig(written(tmp_path, document(cluster, {"token": "t"}))))
 
     assert set(proxy.asked) == {"CONNECT api.example:6443"}
-    assert {asked.token for asked in pocket.requests} == {"t"}
+    assert {asked.token for asked in server.requests} == {"t"}
 
 
 @both_ways
 def test_plain_http_is_asked_for_by_its_whole_address(lists: Listing) -> None:
-    with ApiServer() as pocket, at_work(Proxy(port_of(pocket.url))) as proxy:
+    with ApiServer() as server, at_work(Proxy(port_of(server.url))) as proxy:
         lists(Access(server="http://api.example:8080", proxy=proxy.url))
 
     assert proxy.asked[0].startswith("GET http://api.example:8080/api/v1/nodes")
@@ -148,7 +148,7 @@ def test_a_proxy_gets_the_credentials_in_its_address(
 ) -> None:
     secure = server.startswith("https")
     tls = authority.guarding(server_pair) if secure else None
-    with ApiServer(tls=tls) as pocket, at_work(Proxy(port_of(pocket.url))) as proxy:
+    with ApiServer(tls=tls) as api_server, at_work(Proxy(port_of(api_server.url))) as proxy:
         cluster = {
             "server": server,
             "certificate-authority": str(authority.certificate),
@@ -177,19 +177,17 @@ def test_a_proxy_that_refuses_leaves_the_server_unreachable(
 
 
 @both_ways
-def test_whoever_is_asked_in_the_name_of_goes_with_each_request(
-    lists: Listing, tmp_path: Path
-) -> None:
+def test_each_request_names_the_impersonated_user(lists: Listing, tmp_path: Path) -> None:
     user = {"token": "t", "as": "ann", "as-groups": ["a", "b"]}
     with at_work(Listener()) as listener:
         lists(read_kubeconfig(written(tmp_path, document({"server": listener.url}, user))))
 
-    assert listener.heard
-    for heard in listener.heard:
-        named = [pair for pair in heard if pair[0].startswith("Impersonate-")]
+    assert listener.request_headers
+    for headers in listener.request_headers:
+        named = [pair for pair in headers if pair[0].startswith("Impersonate-")]
         assert named == [
             ("Impersonate-User", "ann"),
             ("Impersonate-Group", "a"),
             ("Impersonate-Group", "b"),
         ]
-        assert ("Authorization", "Bearer t") in heard
+        assert ("Authorization", "Bearer t") in headers

@@ -31,13 +31,13 @@ def list_by_api(access: Access) -> None:
 
 
 def list_by_client(access: Access) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with Client(access) as client:
             answer = await client.send("GET", "/api/v1/nodes", patience=0)
         if not answer.is_success:
             raise refusal_error(answer, "list", "nodes", access=access)
 
-    asyncio.run(told())
+    asyncio.run(run_scenario())
 
 
 Listing = Callable[[Access], None]
@@ -98,13 +98,13 @@ def test_an_expired_server_certificate_is_reported_with_the_time(
     lists: Listing, authority: Authority, client_pair: Pair, tmp_path: Path
 ) -> None:
     old = authority.issued("old-server", "127.0.0.1", ends=LONG_AGO)
-    with ApiServer(tls=authority.guarding(old)) as pocket:
-        access = access_to(pocket.url, authority, client_pair, tmp_path)
+    with ApiServer(tls=authority.guarding(old)) as server:
+        access = access_to(server.url, authority, client_pair, tmp_path)
         with pytest.raises(ClusterUnreachable) as caught:
             lists(access)
 
     assert str(caught.value) == (
-        f"{pocket.url} cannot be reached: its certificate expired at 2021-03-04T05:06:07Z; "
+        f"{server.url} cannot be reached: its certificate expired at 2021-03-04T05:06:07Z; "
         "renew the certificate of the server"
     )
 
@@ -114,17 +114,17 @@ def test_a_server_of_another_authority_is_not_trusted(
     lists: Listing, authority: Authority, server_pair: Pair, client_pair: Pair, tmp_path: Path
 ) -> None:
     stranger = Authority(tmp_path, "a stranger")
-    with ApiServer(tls=authority.guarding(server_pair)) as pocket:
-        access = access_to(pocket.url, stranger, client_pair, tmp_path)
+    with ApiServer(tls=authority.guarding(server_pair)) as server:
+        access = access_to(server.url, stranger, client_pair, tmp_path)
         with pytest.raises(ClusterUnreachable) as caught:
             lists(access)
 
     before, _, after = str(caught.value).partition("(")
-    assert before == f"{pocket.url} cannot be reached: its certificate is not trusted "
+    assert before == f"{server.url} cannot be reached: its certificate is not trusted "
     assert after.partition("); ")[2] == (
         f"check `certificate-authority` and `tls-server-name` in {tmp_path}/config"
     )
-    assert pocket.requests == []
+    assert server.requests == []
 
 
 # -- ours ----------------------------------------------------------------------------------------
@@ -153,13 +153,13 @@ def test_an_expired_client_certificate_is_reported_when_a_server_rejects_it(
     """As kube-apiserver does: it takes note of a certificate, and says 401 afterwards."""
     ours = authority.issued("ours", ends=ends)
     tls = authority.guarding(server_pair)
-    with ApiServer(tls=tls, faults=[Fault(status=401, times=9)]) as pocket:
-        access = access_to(pocket.url, authority, ours, tmp_path)
+    with ApiServer(tls=tls, faults=[Fault(status=401, times=9)]) as server:
+        access = access_to(server.url, authority, ours, tmp_path)
         with pytest.raises(Unauthorized) as caught:
             lists(access)
 
-    told = f"{pocket.url} does not accept the credentials{says}"
-    assert str(caught.value) == told.replace("FILE", f"{tmp_path}/config")
+    message = f"{server.url} does not accept the credentials{says}"
+    assert str(caught.value) == message.replace("FILE", f"{tmp_path}/config")
 
 
 @both_ways
@@ -191,16 +191,16 @@ def test_a_server_that_hangs_up_on_our_certificate_has_done_nothing(
     issuer = Authority(tmp_path, "a stranger") if ends == FAR_OFF else authority
     ours = issuer.issued("ours", ends=ends)
     tls = authority.guarding(server_pair, clients=True)
-    # Before TLS 1.3 a server speaks its mind within the handshake, where nothing can overtake it.
+    # Before TLS 1.3 a server refuses a client within the handshake, where nothing can overtake it.
     tls.maximum_version = ssl.TLSVersion.TLSv1_2
     with at_work(Listener(tls=tls)) as front:
         access = access_to(front.url, authority, ours, tmp_path)
         with pytest.raises(ClusterError) as caught:
             lists(access)
 
-    assert (type(caught.value), front.heard) == (ClusterUnreachable, [])
-    told = f"{front.url} cannot be reached: {says}"
-    assert str(caught.value) == told.replace("FILE", f"{tmp_path}/config")
+    assert (type(caught.value), front.request_headers) == (ClusterUnreachable, [])
+    message = f"{front.url} cannot be reached: {says}"
+    assert str(caught.value) == message.replace("FILE", f"{tmp_path}/config")
 
 
 @both_ways
@@ -208,10 +208,10 @@ def test_a_closed_connection_is_also_reported_as_an_expired_certificate(
     lists: Listing, authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
     ours = authority.issued("ours", ends=LONG_AGO)
-    with ApiServer(tls=authority.guarding(server_pair, clients=True)) as pocket:
-        access = access_to(pocket.url, authority, ours, tmp_path)
+    with ApiServer(tls=authority.guarding(server_pair, clients=True)) as server:
+        access = access_to(server.url, authority, ours, tmp_path)
         with pytest.raises(ClusterUnreachable) as caught:
             lists(access)
 
-    told = f"the client certificate in {tmp_path}/config expired at 2021-03-04T05:06:07Z"
-    assert told in str(caught.value)
+    message = f"the client certificate in {tmp_path}/config expired at 2021-03-04T05:06:07Z"
+    assert message in str(caught.value)

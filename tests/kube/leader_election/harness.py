@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 30
 
 
 def a_lease(**spec: Any) -> dict[str, Any]:
-    """A lease as somebody else has written it."""
+    """A lease as another program has written it."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -47,9 +47,9 @@ THEIRS = a_lease(
 )
 
 
-def story(told: Coroutine[Any, Any, None]) -> None:
-    """Runs what a test tells, and ends it if it hangs."""
-    asyncio.run(asyncio.wait_for(told, PATIENCE_SECONDS))
+def run_with_timeout(scenario: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine, and fails if it hangs."""
+    asyncio.run(asyncio.wait_for(scenario, PATIENCE_SECONDS))
 
 
 async def happens(so: Callable[[], bool]) -> bool:
@@ -63,8 +63,8 @@ async def happens(so: Callable[[], bool]) -> bool:
 class Machine:
     """A clock as one contender has it."""
 
-    def __init__(self, hand: ManualClock, booted: float = 0) -> None:
-        self._hand = hand
+    def __init__(self, clock: ManualClock, booted: float = 0) -> None:
+        self._clock = clock
         self._booted = booted
         self._running = asyncio.Event()
         self._running.set()
@@ -72,13 +72,13 @@ class Machine:
         self.set_by = timedelta()
 
     def now(self) -> datetime:
-        return self._hand.now() + self.set_by
+        return self._clock.now() + self.set_by
 
     def steady(self) -> float:
-        return self._hand.steady() + self._booted
+        return self._clock.steady() + self._booted
 
     async def sleep(self, seconds: float) -> None:
-        await self._hand.sleep(seconds)
+        await self._clock.sleep(seconds)
         await self.runs()
 
     @property
@@ -136,19 +136,19 @@ class Contender:
     def __init__(self, name: str, machine: Machine, line: Line, jitter: float = 0) -> None:
         self.machine = machine
         self.line = line
-        self.told: list[str] = []
+        self.log_lines: list[str] = []
         self._jitter = jitter
         self.renamed(name)
 
     def renamed(self, name: str) -> None:
-        """Begins anew under another name, as a process does that was started again."""
+        """Starts again under another name, as a restarted process does."""
         self.name = name
         self.lease = LeaderElector(
             self.line,
             SETTINGS,
             name,
             self.machine,
-            Log.to(self.told),
+            Log.to(self.log_lines),
             jitter=lambda: self._jitter,
         )
 
@@ -156,52 +156,52 @@ class Contender:
 class Arena:
     """A server, a clock, and room for contenders."""
 
-    def __init__(self, pocket: ApiServer, hand: ManualClock) -> None:
-        self.pocket = pocket
-        self.hand = hand
+    def __init__(self, server: ApiServer, clock: ManualClock) -> None:
+        self.server = server
+        self.clock = clock
 
     @asynccontextmanager
     async def contender(
         self, name: str, booted: float = 0, jitter: float = 0
     ) -> AsyncIterator[Contender]:
-        machine = Machine(self.hand, booted)
-        async with Line(Access(server=self.pocket.url), machine) as line:
+        machine = Machine(self.clock, booted)
+        async with Line(Access(server=self.server.url), machine) as line:
             yield Contender(name, machine, line, jitter)
 
     def wind(self, seconds: float) -> None:
-        self.hand.advance(timedelta(seconds=seconds))
+        self.clock.advance(timedelta(seconds=seconds))
 
     async def passes(self, seconds: float, *, sleepers: int = 1) -> None:
         """Lets time pass in small steps, and everybody act in between."""
         for _ in range(round(seconds)):
-            await self.hand.wait_for_sleepers(sleepers)
+            await self.clock.wait_for_sleepers(sleepers)
             self.wind(1)
-        await self.hand.wait_for_sleepers(sleepers)
+        await self.clock.wait_for_sleepers(sleepers)
 
     async def passes_until(self, done: asyncio.Task[None]) -> float:
         """How many seconds pass until the task is done; it is the only one that sleeps."""
-        began = self.hand.steady()
-        while await happens(lambda: done.done() or self.hand.sleepers > 0) and not done.done():
+        began = self.clock.steady()
+        while await happens(lambda: done.done() or self.clock.sleepers > 0) and not done.done():
             self.wind(1)
         await done
-        return self.hand.steady() - began
+        return self.clock.steady() - began
 
     @property
     def spec(self) -> dict[str, Any]:
         """What the lease says."""
-        found: dict[str, Any] = self.stored["spec"]
-        return found
+        lease_spec: dict[str, Any] = self.stored["spec"]
+        return lease_spec
 
     @property
     def stored(self) -> dict[str, Any]:
         """The lease as the server has it."""
-        return self.pocket.store.get("Lease", SETTINGS.name, SETTINGS.namespace) or {}
+        return self.server.store.get("Lease", SETTINGS.name, SETTINGS.namespace) or {}
 
 
 @asynccontextmanager
 async def arena() -> AsyncIterator[Arena]:
     """A place for contenders, with the namespace of the lease in it."""
-    hand = ManualClock()
+    clock = ManualClock()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
-    async with ApiServer([namespace], clock=hand) as pocket:
-        yield Arena(pocket, hand)
+    async with ApiServer([namespace], clock=clock) as server:
+        yield Arena(server, clock)

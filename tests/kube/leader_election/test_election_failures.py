@@ -22,7 +22,7 @@ from tests.kube.leader_election.harness import (
     a_lease,
     arena,
     happens,
-    story,
+    run_with_timeout,
 )
 
 
@@ -38,148 +38,150 @@ from tests.kube.leader_election.harness import (
     ],
 )
 def test_a_holder_lives_through_passing_trouble(faults: list[Fault]) -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a:
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a:
             await a.lease.acquire()
             keeping = asyncio.create_task(a.lease.keep())
-            await it.passes(RETRY)
-            it.pocket.faults.add(*faults)
+            await election.passes(RETRY)
+            election.server.faults.add(*faults)
 
-            await it.passes(3 * RETRY)
+            await election.passes(3 * RETRY)
 
-            assert it.pocket.faults.pending == 0
+            assert election.server.faults.pending == 0
             assert a.lease.is_held()
             assert not keeping.done()
             keeping.cancel()
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_credentials_that_were_known_a_moment_ago_are_tried_again() -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a:
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a:
             await a.lease.acquire()
-            it.pocket.faults.add(Fault(status=401, times=2))
+            election.server.faults.add(Fault(status=401, times=2))
             keeping = asyncio.create_task(a.lease.keep())
 
-            await it.passes(2 * RETRY)
+            await election.passes(2 * RETRY)
 
             assert a.lease.is_held()
-            assert it.spec["renewTime"] == "2026-01-31T12:00:52.000000Z"
-            assert "does not accept the credentials" in " ".join(a.told)
+            assert election.spec["renewTime"] == "2026-01-31T12:00:52.000000Z"
+            assert "does not accept the credentials" in " ".join(a.log_lines)
             keeping.cancel()
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_holder_who_may_not_renew_ends_with_an_error() -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a:
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a:
             await a.lease.acquire()
-            it.pocket.denied.append(DeniedPermission(verb="update", resource="leases"))
+            election.server.denied.append(DeniedPermission(verb="update", resource="leases"))
 
             with pytest.raises(Forbidden, match="may not update leases"):
-                await it.passes_until(asyncio.create_task(a.lease.keep()))
+                await election.passes_until(asyncio.create_task(a.lease.keep()))
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_holder_whose_answers_get_lost_finds_that_it_has_renewed() -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a:
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a:
             await a.lease.acquire()
             keeping = asyncio.create_task(a.lease.keep())
             a.line.loses = 1
 
-            await it.passes(3 * RETRY)
+            await election.passes(3 * RETRY)
 
             assert a.lease.is_held()
-            assert it.spec["renewTime"] == "2026-01-31T12:01:18.000000Z"
-            assert 'reason="the answer was lost on purpose"' in " ".join(a.told)
+            assert election.spec["renewTime"] == "2026-01-31T12:01:18.000000Z"
+            assert 'reason="the answer was lost on purpose"' in " ".join(a.log_lines)
             keeping.cancel()
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_holder_gives_up_when_nothing_gets_through_until_the_deadline() -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a:
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a:
             await a.lease.acquire()
-            it.pocket.faults.add(Fault(status=500, times=1000))
+            election.server.faults.add(Fault(status=500, times=1000))
 
-            assert await it.passes_until(asyncio.create_task(a.lease.keep())) == DEADLINE
+            assert await election.passes_until(asyncio.create_task(a.lease.keep())) == DEADLINE
 
             assert not a.lease.is_held()
-            troubles = [line for line in a.told if "lease trouble" in line]
+            troubles = [line for line in a.log_lines if "lease trouble" in line]
             assert len(troubles) == 2  # one for writing and one for reading, not one a try
             assert "answered 500" in troubles[0]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_holder_gives_up_at_once_when_another_has_the_lease() -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a:
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a:
             await a.lease.acquire()
-            it.pocket.store.put(THEIRS)
+            election.server.store.put(THEIRS)
 
-            assert await it.passes_until(asyncio.create_task(a.lease.keep())) == RETRY
+            assert await election.passes_until(asyncio.create_task(a.lease.keep())) == RETRY
 
             assert not a.lease.is_held()
-            assert a.told[-1] == (
+            assert a.log_lines[-1] == (
                 'ERROR lease lost lease=kube-system/descheduler reason="them has taken it"'
             )
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_holder_whose_lease_was_deleted_creates_it_again() -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a:
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a:
             await a.lease.acquire()
             keeping = asyncio.create_task(a.lease.keep())
-            await it.hand.wait_for_sleepers()
-            it.pocket.store.delete("Lease", "descheduler", "kube-system")
+            await election.clock.wait_for_sleepers()
+            election.server.store.delete("Lease", "descheduler", "kube-system")
 
-            await it.passes(RETRY)
+            await election.passes(RETRY)
 
             assert a.lease.is_held()
-            assert it.spec["holderIdentity"] == "a"
+            assert election.spec["holderIdentity"] == "a"
             keeping.cancel()
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_who_saw_a_lease_before_it_was_deleted_does_not_trust_the_silence() -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a, it.contender("b") as b:
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a, election.contender("b") as b:
             await a.lease.acquire()
             acquiring = asyncio.create_task(b.lease.acquire())
-            await it.hand.wait_for_sleepers()
-            it.pocket.store.delete("Lease", "descheduler", "kube-system")
+            await election.clock.wait_for_sleepers()
+            election.server.store.delete("Lease", "descheduler", "kube-system")
 
-            await it.passes(DEADLINE - 1)
+            await election.passes(DEADLINE - 1)
             assert (a.lease.is_held(), b.lease.is_held()) == (True, False)
-            await it.passes_until(acquiring)
+            await election.passes_until(acquiring)
 
             assert (a.lease.is_held(), b.lease.is_held()) == (False, True)
-            assert it.hand.steady() == 6 * RETRY
+            assert election.clock.steady() == 6 * RETRY
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_of_two_who_make_the_lease_at_the_same_time_one_has_it() -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a, it.contender("b") as b:
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a, election.contender("b") as b:
             tasks = [asyncio.create_task(each.lease.acquire()) for each in (a, b)]
-            await happens(lambda: it.hand.sleepers == 1 and any(task.done() for task in tasks))
+            await happens(
+                lambda: election.clock.sleepers == 1 and any(task.done() for task in tasks)
+            )
 
             assert sorted([a.lease.is_held(), b.lease.is_held()]) == [False, True]
-            assert it.spec["holderIdentity"] == ("a" if a.lease.is_held() else "b")
+            assert election.spec["holderIdentity"] == ("a" if a.lease.is_held() else "b")
             for task in tasks:
                 task.cancel()
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -191,11 +193,11 @@ def test_of_two_who_make_the_lease_at_the_same_time_one_has_it() -> None:
     ],
 )
 def test_a_right_that_was_never_granted_is_an_error_at_once(verb: str, there: bool) -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a:
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a:
             if there:
-                it.pocket.store.put(a_lease(holderIdentity=""))
-            it.pocket.denied.append(DeniedPermission(verb=verb, resource="leases"))
+                election.server.store.put(a_lease(holderIdentity=""))
+            election.server.denied.append(DeniedPermission(verb=verb, resource="leases"))
 
             with pytest.raises(Forbidden) as met:
                 await a.lease.acquire()
@@ -206,52 +208,52 @@ def test_a_right_that_was_never_granted_is_an_error_at_once(verb: str, there: bo
             assert f'{rule}{verb}"]' in str(met.value)
             assert not a.lease.is_held()
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_unknown_credentials_are_an_error_at_once() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with (
-            ApiServer(token="right") as pocket,
-            Client(Access(server=pocket.url, token="wrong")) as client,
+            ApiServer(token="right") as server,
+            Client(Access(server=server.url, token="wrong")) as client,
         ):
             with pytest.raises(Unauthorized, match="does not accept the credentials"):
                 await LeaderElector(client, SETTINGS, "a", ManualClock(), QUIET).acquire()
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_namespace_that_is_not_there_is_an_error_that_names_it() -> None:
-    async def told() -> None:
-        async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
+    async def run_scenario() -> None:
+        async with ApiServer() as server, Client(Access(server=server.url)) as client:
             settings = LeaseSettings(namespace="nowhere")
 
             with pytest.raises(ClusterError, match="there is no namespace nowhere"):
                 await LeaderElector(client, settings, "a", ManualClock(), QUIET).acquire()
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_who_waits_outlasts_a_server_that_cannot_be_reached() -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a:
-            it.pocket.faults.add(Fault(path=f"{LEASES}*", status=500, times=3))
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a:
+            election.server.faults.add(Fault(path=f"{LEASES}*", status=500, times=3))
 
-            assert await it.passes_until(asyncio.create_task(a.lease.acquire())) > RETRY
+            assert await election.passes_until(asyncio.create_task(a.lease.acquire())) > RETRY
 
             assert a.lease.is_held()
-            assert [line.split()[0] for line in a.told] == ["WARNING", "INFO"]
+            assert [line.split()[0] for line in a.log_lines] == ["WARNING", "INFO"]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_what_is_no_lease_is_no_answer() -> None:
-    async def told() -> None:
-        async with arena() as it, it.contender("a") as a:
-            it.pocket.faults.add(Fault(verbs=("get",), status=200, message="welcome"))
+    async def run_scenario() -> None:
+        async with arena() as election, election.contender("a") as a:
+            election.server.faults.add(Fault(verbs=("get",), status=200, message="welcome"))
 
-            assert await it.passes_until(asyncio.create_task(a.lease.acquire())) == RETRY
+            assert await election.passes_until(asyncio.create_task(a.lease.acquire())) == RETRY
 
-            assert "sent something that is no lease" in a.told[0]
+            assert "sent something that is no lease" in a.log_lines[0]
 
-    story(told())
+    run_with_timeout(run_scenario())

@@ -21,7 +21,7 @@ from tests.kube.leader_election.harness import (
     Contender,
     arena,
     happens,
-    story,
+    run_with_timeout,
 )
 
 COUNT = 3
@@ -57,7 +57,7 @@ class Contest:
         self.tasks = [asyncio.create_task(self._tries(each)) for each in contenders]
         self.looks = 0
         self.terms = 0
-        """How often somebody came to hold the lease."""
+        """How often a contender came to hold the lease."""
         self.worst: list[str] = []
         for each in contenders:
             each.line.meets = self.look
@@ -67,8 +67,8 @@ class Contest:
         return [each.name for each in self.contenders if each.lease.is_held()]
 
     def look(self) -> None:
-        # Time stands still but for winding, and winding only ends what is held. So whoever hold
-        # it together at some moment do so at one of those at which we look.
+        # Time stands still but for winding, and winding only ends what is held. So if two hold
+        # it together at some moment, they do so at one of those at which we look.
         self.looks += 1
         self.worst = max(self.worst, self.holders, key=len)
 
@@ -92,7 +92,7 @@ class Contest:
                 if task.done():
                     task.result()
             stopped = sum(each.machine.waiting for each in self.contenders)
-            return self.place.hand.sleepers + stopped == len(self.tasks)
+            return self.place.clock.sleepers + stopped == len(self.tasks)
 
         await happens(still)
         self.look()
@@ -126,7 +126,7 @@ class Contest:
                 if self.contenders[who].machine.running:
                     await self.restarts(who)
             case "fault", Fault() as fault:
-                self.place.pocket.faults.add(fault)
+                self.place.server.faults.add(fault)
         await self.settles()
 
     def _stops(self, contender: Contender) -> Callable[[], None]:
@@ -137,8 +137,8 @@ class Contest:
         return stop
 
     async def heals(self) -> None:
-        """Everything works again, for as long as it takes somebody to take over."""
-        self.place.pocket.faults.clear()
+        """Everything works again, for as long as it takes a contender to take over."""
+        self.place.server.faults.clear()
         for each in self.contenders:
             each.line.loses = 0
             each.line.meets = self.look
@@ -178,18 +178,18 @@ async def contested(steps: list[tuple[object, ...]], jitters: list[float]) -> Co
 def test_one_at_most_holds_the_lease_and_one_does_in_the_end(
     steps: list[tuple[object, ...]], jitters: list[float]
 ) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         contest = await contested(steps, jitters)
 
         assert len(contest.worst) == 1, contest.worst
         assert contest.terms > 0
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 @pytest.mark.parametrize("stop", ["stop", "stop in a request"])
 def test_the_lease_goes_round_when_each_holder_is_stopped_in_turn(stop: str) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         steps: list[tuple[object, ...]] = []
         for who in range(COUNT):
             steps += [(stop, who), *[("wind", 13)] * 20, ("resume", who)]
@@ -198,4 +198,4 @@ def test_the_lease_goes_round_when_each_holder_is_stopped_in_turn(stop: str) -> 
         assert len(contest.worst) == 1
         assert contest.terms >= COUNT
 
-    story(told())
+    run_with_timeout(run_scenario())

@@ -78,8 +78,8 @@ def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(InputError) as met:
         LeaseSettings(duration_seconds=-1, renew_deadline_seconds=0, name="").validate()
 
-    told = str(met.value).split("; --")
-    assert [problem.split()[0].removeprefix("leader-elect-") for problem in told[1:]] == [
+    problems = str(met.value).split("; --")
+    assert [problem.split()[0].removeprefix("leader-elect-") for problem in problems[1:]] == [
         "renew-deadline",
         "lease-duration",
         "renew-deadline",

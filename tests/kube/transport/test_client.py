@@ -1,4 +1,4 @@
-"""Requests and watches against the pocket server: what is tried again, and what is told of it."""
+"""Requests and watches against the test API server: what is tried again, and what is logged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resettle.kube.transport.client import Answer, Client
 from resettle.kube.transport.pacing import RateLimiter
 from resettle.testing import ApiServer, Fault, ManualClock, namespace
 from tests.kube.fakes import Listener, at_work
-from tests.kube.leader_election.harness import story
+from tests.kube.leader_election.harness import run_with_timeout
 
 NODES = "/api/v1/nodes"
 BUSY = Fault(status=429, retry_after_seconds=2)
@@ -47,36 +47,36 @@ async def served(clock: ManualClock, waiting: Coroutine[Any, Any, Answer], pause
     [pytest.param("GET", None, id="a read"), pytest.param("POST", b"{}", id="a write")],
 )
 def test_an_overloaded_server_is_asked_again_when_it_says(method: str, body: bytes | None) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         async with (
-            ApiServer(faults=[Fault(status=429, retry_after_seconds=2, times=2)]) as pocket,
-            Client(Access(server=pocket.url), clock=clock, jitter=steady) as client,
+            ApiServer(faults=[Fault(status=429, retry_after_seconds=2, times=2)]) as server,
+            Client(Access(server=server.url), clock=clock, jitter=steady) as client,
         ):
             answer = await served(clock, client.send(method, NODES, body), pauses=2)
 
             assert answer.status != 429
-            assert len(pocket.requests) == 3
+            assert len(server.requests) == 3
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_patience_ends_and_the_last_answer_comes_back() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         async with (
-            ApiServer(faults=[Fault(status=429, retry_after_seconds=2, times=99)]) as pocket,
-            Client(Access(server=pocket.url), clock=clock, jitter=steady) as client,
+            ApiServer(faults=[Fault(status=429, retry_after_seconds=2, times=99)]) as server,
+            Client(Access(server=server.url), clock=clock, jitter=steady) as client,
         ):
             answer = await served(clock, client.send("GET", NODES, patience=5), pauses=2)
 
-            assert (answer.status, len(pocket.requests)) == (429, 3)
+            assert (answer.status, len(server.requests)) == (429, 3)
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_every_try_takes_its_turn_and_asks_first_whether_it_may_go_out() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock, calls = ManualClock(), 0
 
         def before() -> None:
@@ -86,39 +86,39 @@ def test_every_try_takes_its_turn_and_asks_first_whether_it_may_go_out() -> None
                 raise NotNow("asked to stop")
 
         async with (
-            ApiServer(faults=[Fault(status=429, retry_after_seconds=2, times=99)]) as pocket,
-            Client(Access(server=pocket.url), clock=clock, jitter=steady) as client,
+            ApiServer(faults=[Fault(status=429, retry_after_seconds=2, times=99)]) as server,
+            Client(Access(server=server.url), clock=clock, jitter=steady) as client,
         ):
             with pytest.raises(NotNow):
                 await served(clock, client.send("POST", NODES, b"{}", before=before), pauses=1)
 
-            assert len(pocket.requests) == 1
+            assert len(server.requests) == 1
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_requests_are_paced() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         async with (
-            ApiServer() as pocket,
+            ApiServer() as server,
             Client(
-                Access(server=pocket.url), RateLimiter(1, 2, clock), clock, jitter=steady
+                Access(server=server.url), RateLimiter(1, 2, clock), clock, jitter=steady
             ) as client,
         ):
             tasks = [asyncio.create_task(client.send("GET", NODES)) for _ in range(3)]
             await asyncio.gather(*tasks[:2])
             await clock.wait_for_sleepers()
-            assert len(pocket.requests) == 2
+            assert len(server.requests) == 2
             clock.advance(timedelta(seconds=1))
 
             assert (await tasks[2]).is_success
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_server_that_restarts_is_found_again_by_a_read() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         with socket.create_server(("127.0.0.1", 0)) as once:
             port = once.getsockname()[1]
@@ -132,15 +132,15 @@ def test_a_server_that_restarts_is_found_again_by_a_read() -> None:
 
                 assert (await task).is_success
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 # -- no answer -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_nobody_at_the_address_is_unreachable_and_nothing_was_done(method: str) -> None:
-    async def told() -> None:
+def test_an_address_without_a_server_is_unreachable_and_nothing_was_done(method: str) -> None:
+    async def run_scenario() -> None:
         with socket.create_server(("127.0.0.1", 0)) as once:
             server = f"http://127.0.0.1:{once.getsockname()[1]}"
         async with Client(Access(server=server)) as client:
@@ -151,7 +151,7 @@ def test_nobody_at_the_address_is_unreachable_and_nothing_was_done(method: str) 
             f"{server} cannot be reached: Connection refused; check the kubeconfig and network"
         )
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -164,26 +164,26 @@ def test_nobody_at_the_address_is_unreachable_and_nothing_was_done(method: str) 
 def test_an_answer_that_never_comes_is_lost_and_not_asked_for_again(
     fault: Fault, within: float
 ) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with (
-            ApiServer(faults=[fault]) as pocket,
-            Client(Access(server=pocket.url)) as client,
+            ApiServer(faults=[fault]) as server,
+            Client(Access(server=server.url)) as client,
         ):
             with pytest.raises(AnswerLost, match=r"gave no answer: "):
                 await client.send("POST", NODES, b"{}", within=within)
-            assert len(pocket.requests) == 1
+            assert len(server.requests) == 1
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_connections_are_kept_open() -> None:
-    async def told() -> None:
-        async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
+    async def run_scenario() -> None:
+        async with ApiServer() as server, Client(Access(server=server.url)) as client:
             for _ in range(3):
                 assert (await client.send("GET", NODES)).is_success
-            assert len({asked.client for asked in pocket.requests}) == 1
+            assert len({asked.client for asked in server.requests}) == 1
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 # -- signing in ----------------------------------------------------------------------------------
@@ -200,30 +200,30 @@ def test_connections_are_kept_open() -> None:
 def test_a_token_that_is_turned_down_is_read_again(
     rotated: str, status: int, shown: list[str], tmp_path: Path
 ) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         file = tmp_path / "token"
         file.write_text("old")
         access_by = TokenFile(file.read_text, ManualClock())
         file.write_text(rotated)
-        async with ApiServer(token="new") as pocket:
-            access = Access(server=pocket.url, credentials=access_by)
+        async with ApiServer(token="new") as server:
+            access = Access(server=server.url, credentials=access_by)
             async with Client(access) as client:
                 answer = await client.send("GET", NODES)
 
             assert answer.status == status
-            assert [asked.token for asked in pocket.requests] == shown
+            assert [asked.token for asked in server.requests] == shown
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_watch_renews_credentials_too(tmp_path: Path) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         file = tmp_path / "token"
         file.write_text("old")
         rotating = TokenFile(file.read_text, ManualClock())
         file.write_text("new")
-        async with ApiServer([namespace("team")], token="new") as pocket:
-            access = Access(server=pocket.url, credentials=rotating)
+        async with ApiServer([namespace("team")], token="new") as server:
+            access = Access(server=server.url, credentials=rotating)
             async with Client(access) as client:
                 path = "/api/v1/namespaces"
                 lines = client.watch(path, {"watch": "1", "timeoutSeconds": "1"}, quiet_for=10)
@@ -232,56 +232,56 @@ def test_a_watch_renews_credentials_too(tmp_path: Path) -> None:
                 assert b'"ADDED"' in first
                 async for _ in lines:
                     pass
-            assert [asked.token for asked in pocket.requests] == ["old", "new"]
+            assert [asked.token for asked in server.requests] == ["old", "new"]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_watch_that_is_refused_gives_the_refusal() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with (
-            ApiServer(faults=[Fault(status=410)]) as pocket,
-            Client(Access(server=pocket.url)) as client,
+            ApiServer(faults=[Fault(status=410)]) as server,
+            Client(Access(server=server.url)) as client,
         ):
-            heard = [it async for it in client.watch(NODES, {"watch": "1"}, quiet_for=5)]
+            received = [answer async for answer in client.watch(NODES, {"watch": "1"}, quiet_for=5)]
 
-            assert [it.status for it in heard if isinstance(it, Answer)] == [410]
+            assert [answer.status for answer in received if isinstance(answer, Answer)] == [410]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_watch_that_falls_silent_is_an_error() -> None:
-    async def told() -> None:
-        async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
+    async def run_scenario() -> None:
+        async with ApiServer() as server, Client(Access(server=server.url)) as client:
             with pytest.raises(ClusterUnreachable, match="ended a watch: "):
                 async for _ in client.watch(NODES, {"watch": "1"}, quiet_for=0.1):
                     pass
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_redirect_is_an_answer_and_no_invitation() -> None:
-    """Credentials are for the server that the kubeconfig names, and for nobody it points to."""
+    """Credentials are for the server that the kubeconfig names, not for one it redirects to."""
 
-    async def told() -> None:
+    async def run_scenario() -> None:
         with at_work(Listener()) as other, at_work(Listener(sends_to=other.url)) as first:
             async with Client(Access(server=first.url, token="secret")) as client:
                 assert (await client.send("GET", NODES)).status == 307
-            assert other.heard == []
+            assert other.request_headers == []
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_server_that_speaks_no_tls_cannot_be_reached_by_it() -> None:
-    async def told() -> None:
-        async with ApiServer() as pocket:
+    async def run_scenario() -> None:
+        async with ApiServer() as server:
             trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            access = Access(server=pocket.url.replace("http", "https"), trust=trust)
+            access = Access(server=server.url.replace("http", "https"), trust=trust)
             async with Client(access) as client:
                 with pytest.raises(ClusterUnreachable, match="cannot be reached: "):
                     await client.send("GET", NODES, patience=0)
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 # -- several at once -------------------------------------------------------------------------------
@@ -295,45 +295,45 @@ def leases(count: int) -> list[tuple[str, bytes]]:
 
 
 def test_posts_go_out_over_one_connection_and_come_back_in_order() -> None:
-    async def told() -> None:
-        async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
+    async def run_scenario() -> None:
+        async with ApiServer() as server, Client(Access(server=server.url)) as client:
             answers = await client.post_all(leases(40))
             again = await client.post_all(leases(3))
 
-            assert [it.status for it in answers] == [201] * 40
-            assert [json.loads(it.body)["metadata"]["name"] for it in answers] == [
+            assert [answer.status for answer in answers] == [201] * 40
+            assert [json.loads(answer.body)["metadata"]["name"] for answer in answers] == [
                 f"l{i:02}" for i in range(40)
             ]
-            assert [it.status for it in again] == [409] * 3
-            assert len({it.client for it in pocket.requests}) == 1
+            assert [answer.status for answer in again] == [409] * 3
+            assert len({request.client for request in server.requests}) == 1
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_posts_whose_connection_breaks_are_lost() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         fault = Fault(verbs=("create",), hang_up=True)
         async with (
-            ApiServer(faults=[fault]) as pocket,
-            Client(Access(server=pocket.url)) as client,
+            ApiServer(faults=[fault]) as server,
+            Client(Access(server=server.url)) as client,
         ):
             with pytest.raises(AnswerLost):
                 await client.post_all(leases(5))
 
-            assert [it.status for it in await client.post_all(leases(2))] == [201, 201]
+            assert [answer.status for answer in await client.post_all(leases(2))] == [201, 201]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_posts_take_a_turn_each() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         async with (
-            ApiServer() as pocket,
-            Client(Access(server=pocket.url), RateLimiter(1, 5, clock), clock) as client,
+            ApiServer() as server,
+            Client(Access(server=server.url), RateLimiter(1, 5, clock), clock) as client,
         ):
             assert client.at_once() == 5
             await client.post_all(leases(4))
             assert client.at_once() == 1
 
-    story(told())
+    run_with_timeout(run_scenario())

@@ -17,7 +17,7 @@ from resettle.kube.transport.client import Client
 from resettle.kube.transport.connection import AsyncConnection, WriteBatch
 from resettle.testing import ApiServer
 from tests.kube.auth.fakes import Authority
-from tests.kube.leader_election.harness import story
+from tests.kube.leader_election.harness import run_with_timeout
 
 NODES = "/api/v1/nodes"
 
@@ -45,10 +45,10 @@ class ObservedBatch(WriteBatch):
 @asynccontextmanager
 async def asking(batch: WriteBatch) -> AsyncIterator[tuple[ApiServer, Client]]:
     """A client with a connection that was used before."""
-    async with ApiServer() as pocket, Client(Access(server=pocket.url)) as client:
+    async with ApiServer() as server, Client(Access(server=server.url)) as client:
         assert (await client.send("GET", NODES)).is_success
         client._batch = batch
-        yield pocket, client
+        yield server, client
 
 
 async def until_asked(batch: ObservedBatch) -> None:
@@ -57,29 +57,29 @@ async def until_asked(batch: ObservedBatch) -> None:
 
 
 def test_what_may_no_longer_go_out_when_its_turn_comes_stays() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         batch, stopped = ObservedBatch(), False
 
         def before() -> None:
             if stopped:
                 raise NotNow("the lease is lost")
 
-        async with asking(batch) as (pocket, client):
+        async with asking(batch) as (server, client):
             task = asyncio.create_task(client.send("POST", NODES, b"{}", before=before))
             await until_asked(batch)
             stopped = True
             with pytest.raises(NotNow):
                 await task
 
-            assert [asked.verb for asked in pocket.requests] == ["list"]
+            assert [asked.verb for asked in server.requests] == ["list"]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_request_whose_caller_was_cancelled_is_not_sent() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         batch = ObservedBatch()
-        async with asking(batch) as (pocket, client):
+        async with asking(batch) as (server, client):
             task = asyncio.create_task(client.send("POST", NODES, b"{}"))
             await until_asked(batch)
             task.cancel()
@@ -87,33 +87,33 @@ def test_a_request_whose_caller_was_cancelled_is_not_sent() -> None:
             assert (await client.send("GET", NODES)).is_success
 
             assert task.cancelled()
-            assert [asked.verb for asked in pocket.requests] == ["list", "list"]
+            assert [asked.verb for asked in server.requests] == ["list", "list"]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_what_was_not_sent_when_its_connection_ended_goes_over_another() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         batch = ObservedBatch(ends=lambda nth: nth == 1)
-        async with asking(batch) as (pocket, client):
+        async with asking(batch) as (server, client):
             answer = await client.send("POST", NODES, b'{"metadata":{"name":"n1"}}')
 
             assert answer.is_success
-            assert [asked.verb for asked in pocket.requests] == ["list", "create"]
+            assert [asked.verb for asked in server.requests] == ["list", "create"]
             assert len(set(batch.added_to)) == 2
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_requests_of_one_turn_go_out_together_each_asked_whether_it_may() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         batch, steps = ObservedBatch(), list[str]()
 
         async def ask(name: str) -> None:
             body = f'{{"metadata":{{"name":"{name}"}}}}'.encode()
             await client.send("POST", NODES, body, before=lambda: steps.append(f"sends {name}"))
 
-        async with asking(WriteBatch()) as (pocket, client):
+        async with asking(WriteBatch()) as (server, client):
             # As many connections as requests, all of them there already.
             await asyncio.gather(*[client.send("GET", NODES) for _ in range(3)])
             client._batch = batch
@@ -123,9 +123,9 @@ def test_requests_of_one_turn_go_out_together_each_asked_whether_it_may() -> Non
             await asyncio.gather(*tasks)
 
             assert steps == ["3 are asked for", "sends n1", "sends n2", "sends n3"]
-            assert [asked.verb for asked in pocket.requests].count("create") == 3
+            assert [asked.verb for asked in server.requests].count("create") == 3
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_response_that_comes_before_the_request_is_sent_is_not_taken_for_its_own() -> None:
@@ -140,14 +140,14 @@ def test_a_response_that_comes_before_the_request_is_sent_is_not_taken_for_its_o
 
     async def run() -> None:
         batch = Interrupted()
-        async with asking(batch) as (pocket, client):
+        async with asking(batch) as (server, client):
             answer = await client.send("POST", NODES, b'{"metadata":{"name":"n1"}}')
 
             assert answer.status == 201
-            assert [asked.verb for asked in pocket.requests] == ["list", "create"]
+            assert [asked.verb for asked in server.requests] == ["list", "create"]
             assert len(set(batch.added_to)) == 2
 
-    story(run())
+    run_with_timeout(run())
 
 
 # -- responses -----------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_a_response_that_cannot_be_read_is_a_lost_answer(reply: bytes, why: str)
             with pytest.raises(AnswerLost, match=why):
                 await client.send("POST", NODES, b"{}")
 
-    story(run())
+    run_with_timeout(run())
 
 
 def test_a_server_that_sends_before_it_is_asked_is_reported() -> None:
@@ -217,7 +217,7 @@ def test_a_server_that_sends_before_it_is_asked_is_reported() -> None:
             with pytest.raises(AnswerLost, match="220 mail ready"):
                 await client.send("POST", NODES, b"{}")
 
-    story(run())
+    run_with_timeout(run())
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_connection_is_used_again_only_if_its_response_was_in_order(
 
             assert server.connections == connections
 
-    story(run())
+    run_with_timeout(run())
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
@@ -275,7 +275,7 @@ def test_large_bodies_arrive_whole_over_connections_that_share_a_buffer(
             assert server.connections == 2
             assert sorted(answer.body for answer in answers) == bodies
 
-    story(run())
+    run_with_timeout(run())
 
 
 def test_a_watch_that_is_not_read_holds_back_its_sender_and_loses_nothing() -> None:
@@ -293,4 +293,4 @@ def test_a_watch_that_is_not_read_holds_back_its_sender_and_loses_nothing() -> N
 
             assert arrived == lines
 
-    story(run())
+    run_with_timeout(run())

@@ -11,7 +11,7 @@ from resettle.errors import ClusterUnreachable
 from resettle.kube.status import Answer
 from resettle.kube.transport.pacing import TRIES, RateLimiter, pause_before_retry
 from resettle.testing import ManualClock
-from tests.kube.leader_election.harness import story
+from tests.kube.leader_election.harness import run_with_timeout
 from tests.kube.test_status import BUDGET, EVACUATION, answer
 
 
@@ -54,7 +54,7 @@ async def passes(clock: ManualClock, seconds: float) -> None:
 def test_turns_come_as_fast_as_agreed_and_in_order(
     qps: float, burst: int, times: list[float]
 ) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         queue = Queue(RateLimiter(qps, burst, clock), clock)
         names = "abcdef"
@@ -65,11 +65,11 @@ def test_turns_come_as_fast_as_agreed_and_in_order(
         assert [name for name, _ in queue.served] == list(names)
         assert queue.times == pytest.approx(times)
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_zero_stands_for_what_kubernetes_clients_do() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         queue = Queue(RateLimiter(0, 0, clock), clock)
         waiting = [queue.joins(str(n)) for n in range(12)]
@@ -78,11 +78,11 @@ def test_zero_stands_for_what_kubernetes_clients_do() -> None:
         await asyncio.gather(*waiting)
         assert queue.times == pytest.approx([0] * 10 + [0.2, 0.4])
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_rest_fills_the_bucket_and_never_more() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         queue = Queue(RateLimiter(2, 2, clock), clock)
         await asyncio.gather(queue.joins("a"), queue.joins("b"))
@@ -93,11 +93,11 @@ def test_a_rest_fills_the_bucket_and_never_more() -> None:
         await asyncio.gather(*waiting)
         assert queue.times == pytest.approx([0, 0, 3600, 3600, 3600.5])
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_who_leaves_the_queue_leaves_its_turn_to_others() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         queue = Queue(RateLimiter(1, 1, clock), clock)
         await queue.joins("first")
@@ -111,14 +111,14 @@ def test_who_leaves_the_queue_leaves_its_turn_to_others() -> None:
         await staying
         assert queue.served == [("first", 0), ("staying", 1)]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 # -- retries -------------------------------------------------------------------------------------
 
 OVERLOAD = answer(429, retryAfterSeconds=2)
 STARTING = answer(503, retry_after=3.0)
-NOBODY = ClusterUnreachable("nobody", connection_refused=True)
+NO_SERVER = ClusterUnreachable("no server", connection_refused=True)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ NOBODY = ClusterUnreachable("nobody", connection_refused=True)
         pytest.param("GET", STARTING, 3, id="503 to a read"),
         pytest.param("POST", STARTING, None, id="503 to a write: who knows"),
         pytest.param("GET", answer(503), None, id="503 without advice"),
-        pytest.param("GET", NOBODY, 0.5, id="nobody there: soon again"),
-        pytest.param("POST", NOBODY, None, id="nobody there to write to"),
+        pytest.param("GET", NO_SERVER, 0.5, id="no server there: soon again"),
+        pytest.param("POST", NO_SERVER, None, id="no server there to write to"),
         pytest.param("GET", ClusterUnreachable("no such name"), None, id="unreachable otherwise"),
         pytest.param("GET", Answer(200, b""), None, id="fine"),
         pytest.param("GET", answer(500), None, id="an error"),
@@ -150,7 +150,7 @@ def test_what_was_certainly_not_acted_upon_is_tried_again(
 
 
 def test_pauses_grow_while_connections_are_refused() -> None:
-    assert [pause_before_retry("GET", NOBODY, n, 60) for n in (1, 2, 3)] == [0.5, 1, 2]
+    assert [pause_before_retry("GET", NO_SERVER, n, 60) for n in (1, 2, 3)] == [0.5, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,10 @@ def test_responses_follow_one_another() -> None:
     parser = ResponseParser()
     parser.feed(SIZED + CHUNKED + SIZED[:20])
 
-    assert [(it.status, it.body) for it in parser.complete] == [(201, b"hello"), (200, b"hello")]
+    assert [(answer.status, answer.body) for answer in parser.complete] == [
+        (201, b"hello"),
+        (200, b"hello"),
+    ]
     assert parser.in_head
 
 
@@ -124,7 +127,7 @@ def test_after_a_clear_only_later_responses_are_kept() -> None:
 
     assert (parser.latest, parser.complete) == (None, [])
     parser.feed(CHUNKED)
-    assert [it.status for it in parser.complete] == [200]
+    assert [answer.status for answer in parser.complete] == [200]
 
 
 def test_headers_are_found_whatever_their_case_and_trailers_are_none() -> None:

@@ -24,14 +24,14 @@ def struck(kind: str, *, page: int = 1, **fault: Any) -> list[Fault]:
     return [*before, Fault(path=KINDS[kind].path, **fault)]
 
 
-def paths_of(pocket: ApiServer) -> list[str]:
+def paths_of(server: ApiServer) -> list[str]:
     """The paths asked for, in order, without what follows the question mark."""
-    return [asked.path for asked in pocket.requests]
+    return [asked.path for asked in server.requests]
 
 
-def continued(pocket: ApiServer) -> bool:
+def continued(server: ApiServer) -> bool:
     """Whether the page after the first is asked for, before patience ends."""
-    return any("continue" in asked.query for _ in _glances() for asked in pocket.requests)
+    return any("continue" in asked.query for _ in _glances() for asked in server.requests)
 
 
 def _glances() -> Iterator[None]:

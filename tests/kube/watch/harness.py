@@ -27,7 +27,7 @@ EVERYTHING = frozenset({*KINDS, CONDITIONS})
 
 
 class Hurried(SystemClock):
-    """Time passes as it does, but nobody sleeps for long."""
+    """Time passes as it does, but no sleep is long."""
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(min(seconds, 0.002))
@@ -56,22 +56,22 @@ def widget(name: str, size: int, namespace: str = "default") -> dict[str, Any]:
 
 @asynccontextmanager
 async def watched(
-    pocket: ApiServer,
+    server: ApiServer,
     kinds: Iterable[str] = (),
     own_kinds: Iterable[Kind] = (),
     *,
     clock: Clock | None = None,
     log: Log = QUIET,
-    heard: Callable[[Any, Any], None] | None = None,
+    listener: Callable[[Any, Any], None] | None = None,
     watch_seconds: int = 60,
 ) -> AsyncIterator[Cache]:
     """A cache of the server's objects, once it is synced."""
-    access = Access(server=pocket.url)
+    access = Access(server=server.url)
     async with Client(access) as client:
         clock = clock or Hurried()
         cache = Cache(access, client, kinds, own_kinds, clock, log, watch_seconds=watch_seconds)
-        if heard is not None:
-            cache.add_listener(heard)
+        if listener is not None:
+            cache.add_listener(listener)
         running = asyncio.create_task(cache.run())
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -90,24 +90,24 @@ async def until(so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def watching(pocket: ApiServer, cache: Cache) -> None:
+async def watching(server: ApiServer, cache: Cache) -> None:
     """Returns once a watch of every kind is open."""
-    await until(lambda: pocket.watches == len(cache.versions))
+    await until(lambda: server.watches == len(cache.versions))
 
 
-async def caught_up(pocket: ApiServer, cache: Cache) -> None:
-    """Returns once the cache has heard of all that has happened so far."""
+async def caught_up(server: ApiServer, cache: Cache) -> None:
+    """Returns once the cache has received all that has happened so far."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while set(cache.versions.values()) != {str(pocket.store.version)}:
-            pocket.store.bookmark()
+        while set(cache.versions.values()) != {str(server.store.version)}:
+            server.store.bookmark()
             await asyncio.sleep(0.002)
 
 
 async def fresh(
-    pocket: ApiServer, kinds: frozenset[str], own_kinds: Iterable[Kind] = ()
+    server: ApiServer, kinds: frozenset[str], own_kinds: Iterable[Kind] = ()
 ) -> Snapshot:
-    """The same objects, listed anew and decoded by nobody's help."""
-    access = Access(server=pocket.url)
+    """The server's objects, listed again and decoded without a cache."""
+    access = Access(server=server.url)
     collection = await asyncio.to_thread(list_cluster, access, kinds, own_kinds)
     return collection.snapshot(NOW)
 
@@ -139,5 +139,5 @@ def spelled(thing: Any) -> Any:
     if isinstance(thing, dict):
         return [(spelled(key), spelled(thing[key])) for key in sorted(thing, key=repr)]
     if isinstance(thing, tuple | list):
-        return [spelled(it) for it in thing]
+        return [spelled(item) for item in thing]
     return thing

@@ -42,12 +42,12 @@ from tests.kube.watch.harness import (
 
 PODS = "/api/v1/pods"
 WORLD = [node("n1").node, *node("n1").holding(pod("a"), pod("b")).pods]
-Told = tuple[str | None, str | None]
+UidChange = tuple[str | None, str | None]
 
 
-def told(heard: list[Told]) -> Callable[[Pod | None, Pod | None], None]:
-    """A listener that writes down the uids it is told of."""
-    return lambda before, after: heard.append(
+def record_uids(changes: list[UidChange]) -> Callable[[Pod | None, Pod | None], None]:
+    """A listener that records the uids before and after each change."""
+    return lambda before, after: changes.append(
         (before.uid if before else None, after.uid if after else None)
     )
 
@@ -56,8 +56,8 @@ def named(*names: str) -> list[dict[str, Any]]:
     return [pod(name, metadata={"uid": f"{name}-1"}) for name in names]
 
 
-def run(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
 
 
 # -- what is asked for -----------------------------------------------------------------------------
@@ -78,36 +78,36 @@ def run(story: Coroutine[Any, Any, None]) -> None:
     ],
 )
 def test_only_what_is_read_is_listed_and_watched(kinds: tuple[str, ...], paths: list[str]) -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         world = [
             *WORLD,
             definition("Widget", group="example.com"),
             budget("b", allowed=1, labels={}),
         ]
-        async with ApiServer(world) as pocket, watched(pocket, kinds, [WIDGET]) as cache:
-            await watching(pocket, cache)
-            asked = sorted((it.verb, it.path) for it in pocket.requests)
+        async with ApiServer(world) as server, watched(server, kinds, [WIDGET]) as cache:
+            await watching(server, cache)
+            asked = sorted((request.verb, request.path) for request in server.requests)
 
         assert asked == sorted((verb, path) for verb in ("list", "watch") for path in paths)
 
-    run(story())
+    run(run_scenario())
 
 
 def test_a_long_list_comes_in_pages_and_is_watched_from_the_version_of_the_first() -> None:
-    async def story() -> None:
-        async with ApiServer(named(*(f"p{i}" for i in range(1200)))) as pocket:
-            begins = str(pocket.store.version)
-            async with watched(pocket) as cache:
-                await watching(pocket, cache)
-                asked = [it for it in pocket.requests if it.path == PODS]
+    async def run_scenario() -> None:
+        async with ApiServer(named(*(f"p{i}" for i in range(1200)))) as server:
+            begins = str(server.store.version)
+            async with watched(server) as cache:
+                await watching(server, cache)
+                asked = [request for request in server.requests if request.path == PODS]
 
-                assert [it.verb for it in asked] == ["list", "list", "list", "watch"]
-                assert [it.query["limit"] for it in asked[:3]] == ["500"] * 3
+                assert [request.verb for request in asked] == ["list", "list", "list", "watch"]
+                assert [request.query["limit"] for request in asked[:3]] == ["500"] * 3
                 assert asked[3].query["resourceVersion"] == begins
                 assert asked[3].query["allowWatchBookmarks"] == "true"
                 assert len(cache.snapshot(NOW).pods) == 1200
 
-    run(story())
+    run(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -148,25 +148,25 @@ def test_a_kind_that_cannot_be_watched_is_an_error_before_anything_starts(
 def test_a_first_list_that_fails_for_good_ends_the_wait(
     faults: list[Fault], error: type[Exception]
 ) -> None:
-    async def story() -> None:
-        async with ApiServer(WORLD, faults=faults) as pocket:
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD, faults=faults) as server:
             with pytest.raises(error):
-                async with watched(pocket):
+                async with watched(server):
                     pass
 
-    run(story())
+    run(run_scenario())
 
 
 def test_a_pod_that_cannot_be_read_is_named() -> None:
     odd = pod("odd", cpu="much")
 
-    async def story() -> None:
-        async with ApiServer([odd]) as pocket:
+    async def run_scenario() -> None:
+        async with ApiServer([odd]) as server:
             with pytest.raises(InputError, match=r"default/odd, one of the pods: cpu: `much`"):
-                async with watched(pocket):
+                async with watched(server):
                     pass
 
-    run(story())
+    run(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -179,57 +179,57 @@ def test_a_pod_that_cannot_be_read_is_named() -> None:
     ],
 )
 def test_a_first_list_gets_over_what_passes(fault: Fault) -> None:
-    async def story() -> None:
-        async with ApiServer(WORLD, faults=[fault]) as pocket, watched(pocket) as cache:
-            assert [it.name for it in cache.snapshot(NOW).node_index] == ["n1"]
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD, faults=[fault]) as server, watched(server) as cache:
+            assert [node.name for node in cache.snapshot(NOW).node_index] == ["n1"]
 
-    run(story())
+    run(run_scenario())
 
 
 def test_a_cache_that_is_stopped_before_it_is_synced_is_an_error() -> None:
-    async def story() -> None:
-        async with ApiServer(faults=[Fault(path=PODS, delay_seconds=9)]) as pocket:
-            access = Access(server=pocket.url)
+    async def run_scenario() -> None:
+        async with ApiServer(faults=[Fault(path=PODS, delay_seconds=9)]) as server:
+            access = Access(server=server.url)
             async with Client(access) as client:
                 cache = Cache(access, client, ())
                 running = asyncio.create_task(cache.run())
-                await until(lambda: any(it.path == PODS for it in pocket.requests))
+                await until(lambda: any(request.path == PODS for request in server.requests))
                 running.cancel()
                 with pytest.raises(ClusterError, match="stopped before every kind was listed"):
                     async with asyncio.timeout(PATIENCE_SECONDS):
                         await cache.wait_for_sync()
 
-    run(story())
+    run(run_scenario())
 
 
-# -- what is heard ---------------------------------------------------------------------------------
+# -- what is received ------------------------------------------------------------------------------
 
 
 def test_a_pod_is_as_of_the_last_event_and_a_snapshot_stays_as_it_was() -> None:
-    async def story() -> None:
-        async with ApiServer(WORLD) as pocket, watched(pocket) as cache:
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD) as server, watched(server) as cache:
             before = cache.snapshot(NOW)
-            pocket.store.delete("Pod", "a")
-            pocket.store.merge("Pod", "b", {"metadata": {"labels": {"app": "web"}}})
-            pocket.store.put(pod("a", namespace="shop"))
-            await caught_up(pocket, cache)
+            server.store.delete("Pod", "a")
+            server.store.merge("Pod", "b", {"metadata": {"labels": {"app": "web"}}})
+            server.store.put(pod("a", namespace="shop"))
+            await caught_up(server, cache)
 
             assert cache.pod("default", "a") is None
-            found = [cache.pod("default", "b"), cache.pod("shop", "a")]
-            assert [it.labels.get("app") if it else None for it in found] == ["web", None]
-            assert [it.key if it else None for it in found] == ["default/b", "shop/a"]
+            cached = [cache.pod("default", "b"), cache.pod("shop", "a")]
+            assert [item.labels.get("app") if item else None for item in cached] == ["web", None]
+            assert [item.key if item else None for item in cached] == ["default/b", "shop/a"]
             assert cache.pod("nowhere", "a") is None
-            assert sorted(it.key for it in before.pods) == ["default/a", "default/b"]
+            assert sorted(pod.key for pod in before.pods) == ["default/a", "default/b"]
             after = cache.snapshot(NOW)
-            assert sorted(it.key for it in after.pods) == ["default/b", "shop/a"]
+            assert sorted(pod.key for pod in after.pods) == ["default/b", "shop/a"]
             assert after.node_index is before.node_index, "what did not change is shared"
 
-    run(story())
+    run(run_scenario())
 
 
 def test_a_snapshot_carries_what_is_remembered_and_who_is_moving() -> None:
-    async def story() -> None:
-        async with ApiServer(WORLD) as pocket, watched(pocket) as cache:
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD) as server, watched(server) as cache:
             first = cache.snapshot(NOW, history={("p", "q"): 7}, moving=["u"])
             later = cache.snapshot(NOW + timedelta(hours=1))
 
@@ -237,131 +237,134 @@ def test_a_snapshot_carries_what_is_remembered_and_who_is_moving() -> None:
             assert (dict(later.history), set(later.moving)) == ({}, set())
             assert later.taken_at - first.taken_at == timedelta(hours=1)
 
-    run(story())
+    run(run_scenario())
 
 
 def test_objects_of_a_plugins_own_kind_come_go_and_change() -> None:
     world = [definition("Widget", group="example.com"), widget("w", 3), widget("v", 1)]
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with (
-            ApiServer(world) as pocket,
-            watched(pocket, ["Widget"], [WIDGET]) as cache,
+            ApiServer(world) as server,
+            watched(server, ["Widget"], [WIDGET]) as cache,
         ):
-            sizes = [[it.size for it in cache.snapshot(NOW).others["Widget"]]]
-            pocket.store.put(widget("w", 9))
-            pocket.store.put(widget("w", 4, namespace="shop"))
-            pocket.store.delete("Widget", "v")
-            await caught_up(pocket, cache)
-            sizes.append([it.size for it in cache.snapshot(NOW).others["Widget"]])
-            sizes.append([it.size for it in cache.snapshot(NOW).others["Widget"]])
+            sizes = [[item.size for item in cache.snapshot(NOW).others["Widget"]]]
+            server.store.put(widget("w", 9))
+            server.store.put(widget("w", 4, namespace="shop"))
+            server.store.delete("Widget", "v")
+            await caught_up(server, cache)
+            sizes.append([item.size for item in cache.snapshot(NOW).others["Widget"]])
+            sizes.append([item.size for item in cache.snapshot(NOW).others["Widget"]])
 
             assert sizes == [[1, 3], [4, 9], [4, 9]]
 
-    run(story())
+    run(run_scenario())
 
 
 def test_a_heartbeat_is_no_news() -> None:
-    heard: list[Told] = []
+    changes: list[UidChange] = []
 
-    async def story() -> None:
-        async with ApiServer(WORLD) as pocket, watched(pocket, heard=told(heard)) as cache:
+    async def run_scenario() -> None:
+        async with (
+            ApiServer(WORLD) as server,
+            watched(server, listener=record_uids(changes)) as cache,
+        ):
             before = cache.snapshot(NOW)
-            heard.clear()
+            changes.clear()
             for name, kind in (("n1", "Node"), ("a", "Pod")):
-                pocket.store.merge(kind, name, {"metadata": {"annotations": {"seen": "just now"}}})
-            await caught_up(pocket, cache)
+                server.store.merge(kind, name, {"metadata": {"annotations": {"seen": "just now"}}})
+            await caught_up(server, cache)
             after = cache.snapshot(NOW)
 
             assert (after.node_index, after.pod_index) == (before.node_index, before.pod_index)
-            assert heard == []
+            assert changes == []
 
-    run(story())
+    run(run_scenario())
 
 
 def test_listeners_hear_the_first_list_and_every_change() -> None:
-    heard: list[Told] = []
+    changes: list[UidChange] = []
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with (
-            ApiServer(named("a", "b")) as pocket,
-            watched(pocket, heard=told(heard)) as cache,
+            ApiServer(named("a", "b")) as server,
+            watched(server, listener=record_uids(changes)) as cache,
         ):
-            await watching(pocket, cache)
-            pocket.store.merge("Pod", "a", {"metadata": {"labels": {"app": "web"}}})
-            pocket.store.delete("Pod", "b")
-            pocket.store.put(named("c")[0])
-            await caught_up(pocket, cache)
+            await watching(server, cache)
+            server.store.merge("Pod", "a", {"metadata": {"labels": {"app": "web"}}})
+            server.store.delete("Pod", "b")
+            server.store.put(named("c")[0])
+            await caught_up(server, cache)
 
-    run(story())
-    assert heard[:2] == [(None, "a-1"), (None, "b-1")]
-    assert heard[2:] == [("a-1", "a-1"), ("b-1", None), (None, "c-1")]
+    run(run_scenario())
+    assert changes[:2] == [(None, "a-1"), (None, "b-1")]
+    assert changes[2:] == [("a-1", "a-1"), ("b-1", None), (None, "c-1")]
 
 
-@pytest.mark.parametrize("kinds", [(), (CONDITIONS,)], ids=["nobody", "somebody"])
+@pytest.mark.parametrize("kinds", [(), (CONDITIONS,)], ids=["no plugin", "a plugin"])
 def test_conditions_are_kept_if_a_plugin_reads_them(kinds: tuple[str, ...]) -> None:
-    async def story() -> None:
-        async with ApiServer(WORLD) as pocket, watched(pocket, kinds) as cache:
-            pocket.store.put(pod("c"))
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD) as server, watched(server, kinds) as cache:
+            server.store.put(pod("c"))
             await until(lambda: cache.pod("default", "c") is not None)
 
-            for it in cache.snapshot(NOW).pods:
-                assert it.state.ready
-                assert (it.state.conditions is not None) == bool(kinds)
+            for kept_pod in cache.snapshot(NOW).pods:
+                assert kept_pod.state.ready
+                assert (kept_pod.state.conditions is not None) == bool(kinds)
 
-    run(story())
+    run(run_scenario())
 
 
 def test_the_cache_is_too_old_until_every_kind_has_an_event_again() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
-        async with ApiServer(WORLD) as pocket, watched(pocket, clock=clock) as cache:
-            await watching(pocket, cache)
+        async with ApiServer(WORLD) as server, watched(server, clock=clock) as cache:
+            await watching(server, cache)
             assert not cache.is_older_than(30)
             clock.advance(timedelta(seconds=40))
             assert cache.is_older_than(30)
             assert not cache.is_older_than(40)
-            pocket.store.put(pod("c"))
+            server.store.put(pod("c"))
             await until(lambda: cache.ages()["Pod"] == 0)
-            assert cache.is_older_than(30), "nothing was heard of nodes"
-            pocket.store.bookmark()
+            assert cache.is_older_than(30), "no event of nodes arrived"
+            server.store.bookmark()
             await until(lambda: not cache.is_older_than(30))
 
-    run(story())
+    run(run_scenario())
 
 
 # -- how fresh -------------------------------------------------------------------------------------
 
 
 def test_bookmarks_advance_the_version_without_an_event() -> None:
-    async def story() -> None:
-        async with ApiServer(WORLD) as pocket, watched(pocket) as cache:
-            await watching(pocket, cache)
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD) as server, watched(server) as cache:
+            await watching(server, cache)
             before = cache.versions
-            pocket.store.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
-            pocket.store.bookmark()
-            await until(lambda: set(cache.versions.values()) == {str(pocket.store.version)})
+            server.store.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
+            server.store.bookmark()
+            await until(lambda: set(cache.versions.values()) == {str(server.store.version)})
 
             assert before["Pod"] != cache.versions["Pod"]
 
-    run(story())
+    run(run_scenario())
 
 
 def test_age_grows_while_the_server_is_silent_and_ends_with_a_word_of_every_kind() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
-        async with ApiServer(WORLD) as pocket, watched(pocket, clock=clock) as cache:
-            await watching(pocket, cache)
+        async with ApiServer(WORLD) as server, watched(server, clock=clock) as cache:
+            await watching(server, cache)
             assert cache.age() == 0
             clock.advance(timedelta(seconds=40))
             assert cache.age() == 40
-            pocket.store.put(pod("c"))
+            server.store.put(pod("c"))
             await until(lambda: cache.ages()["Pod"] == 0)
-            assert cache.age() == 40, "nothing was heard of nodes"
-            pocket.store.bookmark()
+            assert cache.age() == 40, "no event of nodes arrived"
+            server.store.bookmark()
             await until(lambda: cache.age() == 0)
 
-    run(story())
+    run(run_scenario())
 
 
 def test_age_is_infinite_before_the_first_list() -> None:
@@ -371,34 +374,36 @@ def test_age_is_infinite_before_the_first_list() -> None:
 
 
 def test_a_watch_that_ends_in_order_is_taken_up_where_it_was() -> None:
-    async def story() -> None:
-        async with ApiServer(WORLD) as pocket, watched(pocket, watch_seconds=1) as cache:
-            await until(lambda: [it.verb for it in pocket.requests].count("watch") >= 4)
-            pocket.store.put(pod("c"))
-            await caught_up(pocket, cache)
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD) as server, watched(server, watch_seconds=1) as cache:
+            await until(lambda: [request.verb for request in server.requests].count("watch") >= 4)
+            server.store.put(pod("c"))
+            await caught_up(server, cache)
 
             assert cache.pod("default", "c") is not None
-            assert [it.verb for it in pocket.requests].count("list") == 2, "one for each kind"
+            assert [request.verb for request in server.requests].count("list") == 2, (
+                "one for each kind"
+            )
 
-    run(story())
+    run(run_scenario())
 
 
 # -- all kinds -------------------------------------------------------------------------------------
 
 
 def test_every_kind_is_held_as_a_fresh_list_has_it() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         world = [
             *WORLD,
             budget("b", allowed=1, labels={}),
             definition("Widget", group="example.com"),
         ]
         kinds = EVERYTHING | {"Widget"}
-        async with ApiServer(world) as pocket, watched(pocket, kinds, [WIDGET]) as cache:
-            pocket.store.put(widget("w", 3))
-            await caught_up(pocket, cache)
+        async with ApiServer(world) as server, watched(server, kinds, [WIDGET]) as cache:
+            server.store.put(widget("w", 3))
+            await caught_up(server, cache)
 
-            found = everything(cache.snapshot(NOW))
-            assert found == everything(await fresh(pocket, kinds, [WIDGET]))
+            cached = everything(cache.snapshot(NOW))
+            assert cached == everything(await fresh(server, kinds, [WIDGET]))
 
-    run(story())
+    run(run_scenario())

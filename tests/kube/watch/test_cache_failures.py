@@ -12,11 +12,11 @@ from resettle.kube.watch.cache import Cache
 from resettle.log import Log
 from resettle.testing import NOW, ApiServer, Fault, ManualClock, node, pod
 from tests.kube.watch.harness import Hurried, caught_up, everything, fresh, until, watched, watching
-from tests.kube.watch.test_cache import PODS, WORLD, Told, named, run, told
+from tests.kube.watch.test_cache import PODS, WORLD, UidChange, named, record_uids, run
 
 
 class Noting(Hurried):
-    """Remembers how long somebody meant to sleep."""
+    """Remembers how long each sleep should have been."""
 
     def __init__(self) -> None:
         self.pauses: list[float] = []
@@ -26,9 +26,9 @@ class Noting(Hurried):
         await super().sleep(seconds)
 
 
-def lists(pocket: ApiServer) -> int:
+def lists(server: ApiServer) -> int:
     """How often pods were listed."""
-    return sum(it.verb == "list" and it.path == PODS for it in pocket.requests)
+    return sum(request.verb == "list" and request.path == PODS for request in server.requests)
 
 
 def on_pods(**what: object) -> Fault:
@@ -36,15 +36,15 @@ def on_pods(**what: object) -> Fault:
     return Fault(verbs=("watch",), path=PODS, **what)  # type: ignore[arg-type]
 
 
-async def forgotten(pocket: ApiServer, cache: Cache, change: Callable[[], object]) -> None:
-    """Makes a change that no watch can tell of: a list alone can."""
-    await watching(pocket, cache)
+async def forgotten(server: ApiServer, cache: Cache, change: Callable[[], object]) -> None:
+    """Makes a change that no watch shows, only a list."""
+    await watching(server, cache)
     # No watch comes back before the past is gone.
-    pocket.faults.add(Fault(verbs=("watch",), delay_seconds=0.05, times=len(cache.versions)))
-    pocket.drop_watches()
-    await until(lambda: pocket.watches == 0)
+    server.faults.add(Fault(verbs=("watch",), delay_seconds=0.05, times=len(cache.versions)))
+    server.drop_watches()
+    await until(lambda: server.watches == 0)
     change()
-    pocket.store.compact()
+    server.store.compact()
 
 
 # -- taking up a watch -----------------------------------------------------------------------------
@@ -64,43 +64,43 @@ async def forgotten(pocket: ApiServer, cache: Cache, change: Callable[[], object
     ],
 )
 def test_a_watch_goes_on_from_the_last_version_and_nothing_is_listed_again(fault: Fault) -> None:
-    heard: list[Told] = []
+    changes: list[UidChange] = []
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with (
-            ApiServer(named("a"), faults=[fault]) as pocket,
-            watched(pocket, heard=told(heard)) as cache,
+            ApiServer(named("a"), faults=[fault]) as server,
+            watched(server, listener=record_uids(changes)) as cache,
         ):
-            for one in named("b", "c", "d"):
-                pocket.store.put(one)
-            pocket.store.delete("Pod", "b")
-            await caught_up(pocket, cache)
+            for item in named("b", "c", "d"):
+                server.store.put(item)
+            server.store.delete("Pod", "b")
+            await caught_up(server, cache)
 
-            assert lists(pocket) == 1
-            assert everything(cache.snapshot(NOW)) == everything(await fresh(pocket, frozenset()))
+            assert lists(server) == 1
+            assert everything(cache.snapshot(NOW)) == everything(await fresh(server, frozenset()))
 
-    run(story())
+    run(run_scenario())
     expected = [(None, "a-1"), (None, "b-1"), (None, "c-1"), (None, "d-1"), ("b-1", None)]
-    assert heard == expected
+    assert changes == expected
 
 
 def test_pauses_grow_to_half_a_minute_and_are_reset_by_an_event() -> None:
     clock = Noting()
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with (
-            ApiServer(WORLD, faults=[on_pods(status=429, times=11)]) as pocket,
-            watched(pocket, clock=clock) as cache,
+            ApiServer(WORLD, faults=[on_pods(status=429, times=11)]) as server,
+            watched(server, clock=clock) as cache,
         ):
             await until(lambda: len(clock.pauses) == 11)
-            await watching(pocket, cache)
-            pocket.store.put(pod("c"))
-            await caught_up(pocket, cache)
-            pocket.faults.add(on_pods(status=429))
-            pocket.drop_watches()
+            await watching(server, cache)
+            server.store.put(pod("c"))
+            await caught_up(server, cache)
+            server.faults.add(on_pods(status=429))
+            server.drop_watches()
             await until(lambda: len(clock.pauses) == 14)
 
-    run(story())
+    run(run_scenario())
     growing = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]
     assert clock.pauses[:11] == pytest.approx(growing)
     assert sorted(clock.pauses[11:]) == [0.1, 0.1, 0.2]
@@ -109,51 +109,51 @@ def test_pauses_grow_to_half_a_minute_and_are_reset_by_an_event() -> None:
 def test_a_server_that_names_a_time_is_given_that_time() -> None:
     clock = Noting()
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         fault = on_pods(status=503, retry_after_seconds=7)
         async with (
-            ApiServer(WORLD, faults=[fault]) as pocket,
-            watched(pocket, clock=clock) as cache,
+            ApiServer(WORLD, faults=[fault]) as server,
+            watched(server, clock=clock) as cache,
         ):
-            await watching(pocket, cache)
+            await watching(server, cache)
 
-    run(story())
+    run(run_scenario())
     assert clock.pauses == [7]
 
 
-# -- listing anew ----------------------------------------------------------------------------------
+# -- listing again ---------------------------------------------------------------------------------
 
 
 def test_a_list_after_an_expired_version_reports_exactly_the_differences() -> None:
-    heard: list[Told] = []
+    changes: list[UidChange] = []
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with (
-            ApiServer(named("stays", "goes", "changes", "replaced")) as pocket,
-            watched(pocket, heard=told(heard)) as cache,
+            ApiServer(named("stays", "goes", "changes", "replaced")) as server,
+            watched(server, listener=record_uids(changes)) as cache,
         ):
             before = cache.snapshot(NOW)
-            heard.clear()
+            changes.clear()
 
             def change() -> None:
-                pocket.store.delete("Pod", "goes")
-                pocket.store.merge("Pod", "changes", {"metadata": {"labels": {"app": "web"}}})
-                pocket.store.delete("Pod", "replaced")
-                pocket.store.put(pod("replaced", metadata={"uid": "replaced-2"}))
-                pocket.store.put(named("comes")[0])
+                server.store.delete("Pod", "goes")
+                server.store.merge("Pod", "changes", {"metadata": {"labels": {"app": "web"}}})
+                server.store.delete("Pod", "replaced")
+                server.store.put(pod("replaced", metadata={"uid": "replaced-2"}))
+                server.store.put(named("comes")[0])
 
-            await forgotten(pocket, cache, change)
-            await caught_up(pocket, cache)
+            await forgotten(server, cache, change)
+            await caught_up(server, cache)
 
-            assert lists(pocket) == 2
+            assert lists(server) == 2
             stays = before.pod("default", "stays")
             assert stays is not None
-            assert cache.pod("default", "stays") is stays, "what did not change is not read anew"
-            assert everything(cache.snapshot(NOW)) == everything(await fresh(pocket, frozenset()))
+            assert cache.pod("default", "stays") is stays, "what did not change is not read again"
+            assert everything(cache.snapshot(NOW)) == everything(await fresh(server, frozenset()))
 
-    run(story())
-    assert heard[0] == ("goes-1", None)
-    assert sorted(heard[1:], key=str) == [
+    run(run_scenario())
+    assert changes[0] == ("goes-1", None)
+    assert sorted(changes[1:], key=str) == [
         ("changes-1", "changes-1"),
         ("replaced-1", "replaced-2"),
         (None, "comes-1"),
@@ -161,19 +161,19 @@ def test_a_list_after_an_expired_version_reports_exactly_the_differences() -> No
 
 
 def test_what_went_before_a_list_stays_gone_after_it() -> None:
-    async def story() -> None:
-        async with ApiServer(named("a")) as pocket, watched(pocket) as cache:
+    async def run_scenario() -> None:
+        async with ApiServer(named("a")) as server, watched(server) as cache:
             cache.snapshot(NOW)
-            await watching(pocket, cache)
-            pocket.store.delete("Pod", "a")
-            await caught_up(pocket, cache)
-            await forgotten(pocket, cache, lambda: pocket.store.put(named("b")[0]))
-            await caught_up(pocket, cache)
+            await watching(server, cache)
+            server.store.delete("Pod", "a")
+            await caught_up(server, cache)
+            await forgotten(server, cache, lambda: server.store.put(named("b")[0]))
+            await caught_up(server, cache)
 
-            assert lists(pocket) == 2
-            assert [it.name for it in cache.snapshot(NOW).pods] == ["b"]
+            assert lists(server) == 2
+            assert [pod.name for pod in cache.snapshot(NOW).pods] == ["b"]
 
-    run(story())
+    run(run_scenario())
 
 
 _POD = '{"type":"%s","object":{"metadata":{"name":"x"},"spec":{},%s}}'
@@ -197,7 +197,7 @@ _POD = '{"type":"%s","object":{"metadata":{"name":"x"},"spec":{},%s}}'
             id="a bookmark from the past: the cluster was restored from a copy",
         ),
         pytest.param("so it goes", "cannot be decoded", id="no JSON"),
-        pytest.param(_POD % ("RENAMED", '"a":1'), "`RENAMED`", id="an event nobody knows"),
+        pytest.param(_POD % ("RENAMED", '"a":1'), "`RENAMED`", id="an unknown event"),
         pytest.param(_POD % ("ADDED", '"status":7'), "cannot be decoded", id="no pod"),
         pytest.param(
             '{"type":"ADDED","object":{"metadata":{},"spec":{}}}', "`name`", id="a pod of no name"
@@ -210,21 +210,21 @@ _POD = '{"type":"%s","object":{"metadata":{"name":"x"},"spec":{},%s}}'
 def test_an_event_that_cannot_be_decoded_leads_to_a_list(line: str, reason: str) -> None:
     lines: list[str] = []
 
-    async def story() -> None:
-        async with ApiServer(WORLD) as pocket, watched(pocket, log=Log.to(lines)) as cache:
-            await watching(pocket, cache)
-            pocket.faults.add(on_pods(begins_with=line))
-            pocket.drop_watches()
-            await until(lambda: lists(pocket) == 2)
-            pocket.store.put(pod("c"))
-            await caught_up(pocket, cache)
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD) as server, watched(server, log=Log.to(lines)) as cache:
+            await watching(server, cache)
+            server.faults.add(on_pods(begins_with=line))
+            server.drop_watches()
+            await until(lambda: lists(server) == 2)
+            server.store.put(pod("c"))
+            await caught_up(server, cache)
 
-            assert lists(pocket) == 2
+            assert lists(server) == 2
             assert cache.pod("default", "c") is not None
             assert cache.pod("default", "x") is None
 
-    run(story())
-    (again,) = [it for it in lines if it.startswith("INFO listed again")]
+    run(run_scenario())
+    (again,) = [line for line in lines if line.startswith("INFO listed again")]
     assert "kind=Pod" in again
     assert reason in again
 
@@ -232,45 +232,45 @@ def test_an_event_that_cannot_be_decoded_leads_to_a_list(line: str, reason: str)
 def test_malformed_events_are_logged_once() -> None:
     lines: list[str] = []
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         faults = [on_pods(begins_with="so it goes", times=5)]
         async with (
-            ApiServer(WORLD, faults=faults) as pocket,
-            watched(pocket, log=Log.to(lines)) as cache,
+            ApiServer(WORLD, faults=faults) as server,
+            watched(server, log=Log.to(lines)) as cache,
         ):
-            await until(lambda: not pocket.faults.pending)
-            await watching(pocket, cache)
+            await until(lambda: not server.faults.pending)
+            await watching(server, cache)
 
-    run(story())
-    assert sum(it.startswith("WARNING") for it in lines) == 1
+    run(run_scenario())
+    assert sum(line.startswith("WARNING") for line in lines) == 1
 
 
 def test_a_watch_taken_up_in_vain_leads_to_a_list_in_the_end() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with (
-            ApiServer(WORLD, faults=[on_pods(status=500, times=6)]) as pocket,
-            watched(pocket) as cache,
+            ApiServer(WORLD, faults=[on_pods(status=500, times=6)]) as server,
+            watched(server) as cache,
         ):
-            await watching(pocket, cache)
+            await watching(server, cache)
 
-            assert lists(pocket) == 2
+            assert lists(server) == 2
 
-    run(story())
+    run(run_scenario())
 
 
 def test_a_list_that_expires_half_way_begins_again() -> None:
-    async def story() -> None:
+    async def run_scenario() -> None:
         pods = named(*(f"p{i}" for i in range(600)))
         # The second request for pods is the one for the second page.
         faults = [
             Fault(verbs=("list",), path=PODS, delay_seconds=0),
             Fault(verbs=("list",), path=PODS, status=410),
         ]
-        async with ApiServer(pods, faults=faults) as pocket, watched(pocket) as cache:
+        async with ApiServer(pods, faults=faults) as server, watched(server) as cache:
             assert len(cache.snapshot(NOW).pods) == 600
-            assert lists(pocket) == 4
+            assert lists(server) == 4
 
-    run(story())
+    run(run_scenario())
 
 
 # -- what does not pass ----------------------------------------------------------------------------
@@ -279,46 +279,46 @@ def test_a_list_that_expires_half_way_begins_again() -> None:
 def test_a_watch_forbidden_later_is_logged_once_and_the_age_grows() -> None:
     lines: list[str] = []
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         clock = ManualClock()
         async with (
-            ApiServer(WORLD) as pocket,
-            watched(pocket, clock=clock, log=Log.to(lines)) as cache,
+            ApiServer(WORLD) as server,
+            watched(server, clock=clock, log=Log.to(lines)) as cache,
         ):
-            await watching(pocket, cache)
-            pocket.faults.add(on_pods(status=403, times=6))
-            pocket.drop_watches()
-            while pocket.faults.pending:
+            await watching(server, cache)
+            server.faults.add(on_pods(status=403, times=6))
+            server.drop_watches()
+            while server.faults.pending:
                 await clock.wait_for_sleepers()
                 clock.advance(timedelta(seconds=30))
                 await asyncio.sleep(0)
             assert cache.ages()["Pod"] >= 150
-            pocket.store.put(pod("c"))
+            server.store.put(pod("c"))
             clock.advance(timedelta(seconds=30))
             await until(lambda: cache.pod("default", "c") is not None)
             assert cache.ages()["Pod"] == 0
 
-    run(story())
-    (warning,) = [it for it in lines if it.startswith("WARNING")]
+    run(run_scenario())
+    (warning,) = [line for line in lines if line.startswith("WARNING")]
     assert "kind=Pod" in warning
     assert "403" in warning
 
 
 def test_an_object_that_cannot_be_read_lets_the_age_grow_and_all_else_goes_on() -> None:
-    async def story() -> None:
-        async with ApiServer(WORLD) as pocket, watched(pocket) as cache:
-            await watching(pocket, cache)
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD) as server, watched(server) as cache:
+            await watching(server, cache)
             before = cache.versions["Pod"]
             odd = {"status": {"startTime": "noon"}}
-            pocket.store.merge("Pod", "a", odd)
-            await until(lambda: lists(pocket) > 3)
-            pocket.store.put(node("n2").node)
-            await until(lambda: cache.versions["Node"] == str(pocket.store.version))
+            server.store.merge("Pod", "a", odd)
+            await until(lambda: lists(server) > 3)
+            server.store.put(node("n2").node)
+            await until(lambda: cache.versions["Node"] == str(server.store.version))
             assert cache.versions["Pod"] == before
             assert cache.ages()["Pod"] > cache.ages()["Node"]
-            pocket.store.merge("Pod", "a", {"status": {"startTime": "2026-01-31T12:00:00Z"}})
-            await caught_up(pocket, cache)
+            server.store.merge("Pod", "a", {"status": {"startTime": "2026-01-31T12:00:00Z"}})
+            await caught_up(server, cache)
 
-            assert everything(cache.snapshot(NOW)) == everything(await fresh(pocket, frozenset()))
+            assert everything(cache.snapshot(NOW)) == everything(await fresh(server, frozenset()))
 
-    run(story())
+    run(run_scenario())

@@ -52,35 +52,35 @@ FAULTS = (
 class Trouble:
     """Does things to a cluster, as the dice fall."""
 
-    def __init__(self, pocket: ApiServer, dice: Random) -> None:
-        self._pocket = pocket
+    def __init__(self, server: ApiServer, dice: Random) -> None:
+        self._server = server
         self._dice = dice
 
     def come(self) -> None:
         """Objects come, or take the place of others."""
         for item in self._dice.sample(others := self._others(), min(4, len(others))):
-            self._pocket.store.put(item)
+            self._server.store.put(item)
 
     def go(self) -> None:
         """An object goes."""
-        if item := self._one():
+        if item := self._any_object():
             meta = item["metadata"]
-            self._pocket.store.delete(item["kind"], meta["name"], meta.get("namespace", ""))
+            self._server.store.delete(item["kind"], meta["name"], meta.get("namespace", ""))
 
     def change(self) -> None:
         """Something about an object changes."""
-        if item := self._one():
+        if item := self._any_object():
             meta = item["metadata"]
             patch = {"metadata": {"labels": {"app": self._dice.choice(["web", "db", "new"])}}}
-            self._pocket.store.merge(item["kind"], meta["name"], patch, meta.get("namespace", ""))
+            self._server.store.merge(item["kind"], meta["name"], patch, meta.get("namespace", ""))
 
     def replace(self) -> None:
         """A pod goes, and another of its name comes."""
-        if item := self._one("Pod"):
+        if item := self._any_object("Pod"):
             meta = item["metadata"]
-            self._pocket.store.delete("Pod", meta["name"], meta["namespace"])
+            self._server.store.delete("Pod", meta["name"], meta["namespace"])
             uid = f"uid-{self._dice.getrandbits(32)}"
-            self._pocket.store.put({**item, "metadata": {**meta, "uid": uid}})
+            self._server.store.put({**item, "metadata": {**meta, "uid": uid}})
 
     def storm(self) -> None:
         """Much happens at once."""
@@ -89,11 +89,11 @@ class Trouble:
 
     def cut(self) -> None:
         """Every watch is broken off."""
-        self._pocket.drop_watches()
+        self._server.drop_watches()
 
     def forget(self) -> None:
         """The past is forgotten."""
-        self._pocket.store.compact()
+        self._server.store.compact()
 
     def cut_and_forget(self) -> None:
         """Both, with something in between."""
@@ -103,15 +103,15 @@ class Trouble:
 
     def fail(self) -> None:
         """Something goes wrong with the requests to come."""
-        self._pocket.faults.add(self._dice.choice(FAULTS))
+        self._server.faults.add(self._dice.choice(FAULTS))
 
-    def tell(self) -> None:
-        """Watches are told how far they are."""
-        self._pocket.store.bookmark()
+    def send_bookmarks(self) -> None:
+        """Sends every watch a bookmark."""
+        self._server.store.bookmark()
 
-    def _one(self, kind: str = "") -> Object | None:
-        found = self._pocket.store.list(kind or self._dice.choice(MOVABLE))
-        return self._dice.choice(found) if found else None
+    def _any_object(self, kind: str = "") -> Object | None:
+        objects = self._server.store.list(kind or self._dice.choice(MOVABLE))
+        return self._dice.choice(objects) if objects else None
 
     def _others(self) -> list[Object]:
         pods = range(self._dice.randint(0, 20))
@@ -121,12 +121,12 @@ class Trouble:
 
 TROUBLES: list[Callable[[Trouble], None]] = [
     *(Trouble.come, Trouble.go, Trouble.change, Trouble.replace, Trouble.storm, Trouble.cut),
-    *(Trouble.forget, Trouble.cut_and_forget, Trouble.fail, Trouble.fail, Trouble.tell),
+    *(Trouble.forget, Trouble.cut_and_forget, Trouble.fail, Trouble.fail, Trouble.send_bookmarks),
 ]
 
 
-class Hearsay:
-    """The pods as somebody knows them who only listens."""
+class RecordingListener:
+    """The pods as a listener knows them from changes alone."""
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
@@ -148,31 +148,31 @@ class Hearsay:
 def test_once_quiet_the_cache_equals_a_fresh_list(
     troubles: list[Callable[[Trouble], None]], seed: int, document: dict[str, Any]
 ) -> None:
-    dice, planner, hearsay = Random(seed), descheduler(document), Hearsay()
+    dice, planner, recorded = Random(seed), descheduler(document), RecordingListener()
     world = cluster_of(dice, nodes=4, pods=range(20), budgets=2)
     objects = [*world.objects, definition("Widget", group="example.com"), widget("w0", 1)]
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         async with (
-            ApiServer(objects) as pocket,
-            watched(pocket, KINDS, [WIDGET], heard=hearsay) as cache,
+            ApiServer(objects) as server,
+            watched(server, KINDS, [WIDGET], listener=recorded) as cache,
         ):
-            trouble = Trouble(pocket, dice)
+            trouble = Trouble(server, dice)
             for happens in troubles:
                 happens(trouble)
                 # However long the cache has had to notice, it may be asked at any time.
                 await asyncio.sleep(dice.choice([0, 0, 0.001, 0.004]))
                 if dice.random() < 0.3:
                     planner.draw_plan(cache.snapshot(NOW))
-            pocket.faults.clear()
-            await caught_up(pocket, cache)
+            server.faults.clear()
+            await caught_up(server, cache)
 
-            mine, scratch = cache.snapshot(NOW), await fresh(pocket, KINDS, [WIDGET])
+            mine, scratch = cache.snapshot(NOW), await fresh(server, KINDS, [WIDGET])
             assert everything(mine) == everything(scratch)
             assert plan_json(planner.draw_plan(mine)) == plan_json(planner.draw_plan(scratch))
-            assert hearsay.pods == {it.key: it for it in mine.pods}
+            assert recorded.pods == {pod.key: pod for pod in mine.pods}
 
-    asyncio.run(story())
+    asyncio.run(run_scenario())
 
 
 def test_templates_and_states_that_no_pod_has_any_more_are_forgotten() -> None:
@@ -187,16 +187,16 @@ def test_templates_and_states_that_no_pod_has_any_more_are_forgotten() -> None:
         gc.collect()  # what other tests have left behind
         return sum(type(thing) is kind for thing in gc.get_objects())
 
-    async def story() -> None:
+    async def run_scenario() -> None:
         before = {kind: alive(kind) for kind in (Template, State)}
-        async with ApiServer(wave(0)) as pocket, watched(pocket) as cache:
+        async with ApiServer(wave(0)) as server, watched(server) as cache:
             for number in range(1, 7):
                 for item in wave(number):
-                    pocket.store.put(item)
-                await caught_up(pocket, cache)
+                    server.store.put(item)
+                await caught_up(server, cache)
                 cache.snapshot(NOW)
 
             more = {kind: alive(kind) - count for kind, count in before.items()}
             assert all(150 <= count < 300 for count in more.values()), more
 
-    asyncio.run(story())
+    asyncio.run(run_scenario())

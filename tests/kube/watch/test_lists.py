@@ -42,8 +42,8 @@ WIDGET = Kind("Widget", Widget, "/apis/example.com/v1/widgets")
 def widgets(count: int) -> list[dict[str, Any]]:
     """Custom resources, large as some are, and what makes them known."""
     head = {"apiVersion": "example.com/v1", "kind": "Widget"}
-    story = "once upon a time " * 200
-    made = [{**head, "metadata": {"name": f"w{i}"}, "spec": story} for i in range(count)]
+    long_text = "once upon a time " * 200
+    made = [{**head, "metadata": {"name": f"w{i}"}, "spec": long_text} for i in range(count)]
     return [definition("Widget", group="example.com"), *made]
 
 
@@ -51,18 +51,18 @@ def pods(count: int) -> list[dict[str, Any]]:
     return [pod(f"web-{i}") for i in range(count)]
 
 
-def listed(pocket: ApiServer, *reads: str, kinds: Iterable[Kind] = ()) -> Any:
+def listed(server: ApiServer, *reads: str, kinds: Iterable[Kind] = ()) -> Any:
     """The snapshot that a list of these kinds makes."""
-    return list_cluster(Access(server=pocket.url), frozenset(reads), kinds).snapshot(NOW)
+    return list_cluster(Access(server=server.url), frozenset(reads), kinds).snapshot(NOW)
 
 
-@pytest.mark.parametrize("reads", [(), (CONDITIONS,)], ids=["nobody", "somebody"])
+@pytest.mark.parametrize("reads", [(), (CONDITIONS,)], ids=["no plugin", "a plugin"])
 def test_conditions_of_pods_are_there_if_a_plugin_reads_them(reads: tuple[str, ...]) -> None:
-    with ApiServer([pod("a")]) as pocket:
-        (found,) = listed(pocket, *reads).pods
+    with ApiServer([pod("a")]) as server:
+        (listed_pod,) = listed(server, *reads).pods
 
-    assert (found.state.conditions is not None) == bool(reads)
-    assert found.state.ready
+    assert (listed_pod.state.conditions is not None) == bool(reads)
+    assert listed_pod.state.ready
 
 
 # -- pages ---------------------------------------------------------------------------------------
@@ -78,13 +78,13 @@ def test_conditions_of_pods_are_there_if_a_plugin_reads_them(reads: tuple[str, .
     ],
 )
 def test_pages_are_followed_to_the_end(count: int, page: int, continued: list[bool]) -> None:
-    with ApiServer(pods(count), faults=[in_pages(page)]) as pocket:
-        snapshot = listed(pocket)
+    with ApiServer(pods(count), faults=[in_pages(page)]) as server:
+        snapshot = listed(server)
 
-    assert sorted(it.name for it in snapshot.pods) == [f"web-{i}" for i in range(count)]
-    of_pods = [it for it in pocket.requests if it.path == KINDS["Pod"].path]
-    assert ["continue" in it.query for it in of_pods] == continued
-    assert {it.query["limit"] for it in of_pods} == {"500"}
+    assert sorted(pod.name for pod in snapshot.pods) == [f"web-{i}" for i in range(count)]
+    of_pods = [request for request in server.requests if request.path == KINDS["Pod"].path]
+    assert ["continue" in request.query for request in of_pods] == continued
+    assert {request.query["limit"] for request in of_pods} == {"500"}
 
 
 @pytest.mark.parametrize(
@@ -101,41 +101,41 @@ def test_a_token_is_sent_back_as_it_was_meant(written: str, token: str) -> None:
     bodies = (head + b'"items": [%s]}' % first, b'{"metadata": {}, "items": [%s]}' % last)
     faults = [Fault(path=KINDS["Pod"].path, body=body) for body in bodies]
 
-    with ApiServer(faults=faults) as pocket:
-        snapshot = listed(pocket)
+    with ApiServer(faults=faults) as server:
+        snapshot = listed(server)
 
-    assert [it.name for it in snapshot.pods] == ["web-0", "web-1"]
-    assert pocket.requests[-1].query["continue"] == token
+    assert [pod.name for pod in snapshot.pods] == ["web-0", "web-1"]
+    assert server.requests[-1].query["continue"] == token
 
 
 def test_a_label_that_looks_like_a_token_is_none() -> None:
     """Labels are close to the beginning of a page, where the token is looked for."""
     labelled = pod("web-0", labels={"continue": "please"})
 
-    with ApiServer([labelled]) as pocket:
-        snapshot = listed(pocket)
+    with ApiServer([labelled]) as server:
+        snapshot = listed(server)
 
-    assert [it.name for it in snapshot.pods] == ["web-0"]
-    assert paths_of(pocket) == ALWAYS[:2]
+    assert [pod.name for pod in snapshot.pods] == ["web-0"]
+    assert paths_of(server) == ALWAYS[:2]
 
 
 def test_pages_of_custom_resources_are_followed_though_their_items_come_first() -> None:
     """The API server writes the keys of such lists in the order of the alphabet."""
-    with ApiServer(widgets(5), faults=[in_pages(2)]) as pocket:
-        snapshot = listed(pocket, "Widget", kinds=[WIDGET])
+    with ApiServer(widgets(5), faults=[in_pages(2)]) as server:
+        snapshot = listed(server, "Widget", kinds=[WIDGET])
 
-    assert [it.metadata.name for it in snapshot.others["Widget"]] == [f"w{i}" for i in range(5)]
-    assert paths_of(pocket).count(WIDGET.path) == 3
+    assert [item.metadata.name for item in snapshot.others["Widget"]] == [f"w{i}" for i in range(5)]
+    assert paths_of(server).count(WIDGET.path) == 3
 
 
 def test_the_next_page_is_on_its_way_before_this_one_is_handed_out() -> None:
-    with ApiServer(pods(3), faults=[in_pages(2)]) as pocket:
-        api = ListClient(Access(server=pocket.url))
+    with ApiServer(pods(3), faults=[in_pages(2)]) as server:
+        api = ListClient(Access(server=server.url))
         try:
             pages = api.pages(KINDS["Pod"].path, "pods")
-            assert pocket.requests == []
+            assert server.requests == []
             first = next(pages)
-            assert continued(pocket)
+            assert continued(server)
             rest = list(pages)
         finally:
             api.close()
@@ -144,26 +144,26 @@ def test_the_next_page_is_on_its_way_before_this_one_is_handed_out() -> None:
 
 
 def test_the_next_page_is_on_its_way_before_this_one_is_decoded() -> None:
-    told: list[tuple[str, bool]] = []
+    calls: list[tuple[str, bool]] = []
 
     @contextmanager
     def phase(name: str) -> Iterator[None]:
-        if name == "decode" and paths_of(pocket)[-1] == KINDS["Pod"].path:
-            told.append((name, continued(pocket)))
+        if name == "decode" and paths_of(server)[-1] == KINDS["Pod"].path:
+            calls.append((name, continued(server)))
         yield
 
-    with ApiServer(pods(3), faults=[in_pages(2)]) as pocket:
-        list_cluster(Access(server=pocket.url), frozenset(), (), phase)
+    with ApiServer(pods(3), faults=[in_pages(2)]) as server:
+        list_cluster(Access(server=server.url), frozenset(), (), phase)
 
-    assert told == [("decode", True)] * 2
+    assert calls == [("decode", True)] * 2
 
 
 def test_one_connection_serves_all_lists() -> None:
-    with ApiServer(pods(9), faults=[in_pages(2)]) as pocket:
-        listed(pocket, "PodDisruptionBudget", "Namespace")
+    with ApiServer(pods(9), faults=[in_pages(2)]) as server:
+        listed(server, "PodDisruptionBudget", "Namespace")
 
-    assert len(pocket.requests) > 5
-    assert len({asked.client for asked in pocket.requests}) == 1
+    assert len(server.requests) > 5
+    assert len({asked.client for asked in server.requests}) == 1
 
 
 # -- what is asked for ---------------------------------------------------------------------------
@@ -203,11 +203,11 @@ def test_only_what_the_policy_reads_is_listed(evictor: dict[str, Any], also: lis
     text = json.dumps({**head, "profiles": [profile]})
     descheduler = build_descheduler(load_policy(text, name="policy", plugins=registry), registry)
 
-    with ApiServer() as pocket:
-        listed(pocket, *descheduler.reads)
+    with ApiServer() as server:
+        listed(server, *descheduler.reads)
 
-    assert paths_of(pocket)[:2] == ALWAYS[:2]
-    assert sorted(paths_of(pocket)) == sorted(ALWAYS + also)
+    assert paths_of(server)[:2] == ALWAYS[:2]
+    assert sorted(paths_of(server)) == sorted(ALWAYS + also)
 
 
 @pytest.mark.parametrize(
@@ -221,26 +221,26 @@ def test_only_what_the_policy_reads_is_listed(evictor: dict[str, Any], also: lis
 def test_a_kind_of_a_plugins_own_is_listed_where_it_says(
     reads: list[str], asked: list[str]
 ) -> None:
-    with ApiServer(widgets(1)) as pocket:
-        listed(pocket, *reads, kinds=[WIDGET])
+    with ApiServer(widgets(1)) as server:
+        listed(server, *reads, kinds=[WIDGET])
 
-    assert paths_of(pocket) == asked
+    assert paths_of(server) == asked
 
 
 def test_a_kind_that_does_not_say_where_it_is_listed_is_an_error_that_names_it() -> None:
     with (
-        ApiServer() as pocket,
+        ApiServer() as server,
         pytest.raises(InputError, match="the plugin that reads Widget declares no path"),
     ):
-        listed(pocket, "Widget", kinds=[Kind("Widget", Widget)])
+        listed(server, "Widget", kinds=[Kind("Widget", Widget)])
 
 
 def test_a_server_behind_a_path_is_asked_below_it() -> None:
-    with ApiServer(pods(1), prefix="/k8s/clusters/c1") as pocket:
-        snapshot = listed(pocket)
+    with ApiServer(pods(1), prefix="/k8s/clusters/c1") as server:
+        snapshot = listed(server)
 
     assert len(snapshot.pods) == 1
-    assert paths_of(pocket) == [f"/k8s/clusters/c1{path}" for path in ALWAYS[:2]]
+    assert paths_of(server) == [f"/k8s/clusters/c1{path}" for path in ALWAYS[:2]]
 
 
 # -- who asks ------------------------------------------------------------------------------------
@@ -254,17 +254,17 @@ def test_a_server_behind_a_path_is_asked_below_it() -> None:
     ],
 )
 def test_a_token_is_sent_with_every_request(token: str) -> None:
-    with ApiServer(pods(3), token=token, faults=[in_pages(2)]) as pocket:
-        list_cluster(Access(server=pocket.url, token=token), frozenset())
+    with ApiServer(pods(3), token=token, faults=[in_pages(2)]) as server:
+        list_cluster(Access(server=server.url, token=token), frozenset())
 
-    assert [asked.token for asked in pocket.requests] == [token] * 3
+    assert [asked.token for asked in server.requests] == [token] * 3
 
 
 @pytest.mark.parametrize(
     "cluster",
     [
         pytest.param({}, id="by its address"),
-        pytest.param({"tls-server-name": "api.example"}, id="by another name it goes by"),
+        pytest.param({"tls-server-name": "api.example"}, id="by another name of the server"),
     ],
 )
 def test_a_server_shows_its_certificate_and_asks_for_ours(
@@ -276,13 +276,13 @@ def test_a_server_shows_its_certificate_and_asks_for_ours(
 ) -> None:
     user = dict(zip(("client-certificate", "client-key"), map(str, client_pair), strict=True))
     guarding = authority.guarding(server_pair, clients=True)
-    with ApiServer(pods(3), tls=guarding, faults=[in_pages(2)]) as pocket:
-        named = {"server": pocket.url, "certificate-authority": str(authority.certificate)}
+    with ApiServer(pods(3), tls=guarding, faults=[in_pages(2)]) as server:
+        named = {"server": server.url, "certificate-authority": str(authority.certificate)}
         access = read_kubeconfig(written(tmp_path, document({**named, **cluster}, user)))
         snapshot = list_cluster(access, frozenset()).snapshot(NOW)
 
     assert len(snapshot.pods) == 3
-    (first, *_) = pocket.requests
+    (first, *_) = server.requests
     assert (first.path, first.query, first.token) == (KINDS["Node"].path, {"limit": "500"}, "")
 
 
@@ -293,23 +293,23 @@ def test_a_server_shows_its_certificate_and_asks_for_ours(
 def test_a_live_cluster_is_planned_for_as_its_dump_is(output: str, tmp_path: Path) -> None:
     policy = harness.LOPSIDED / "policy.yaml"
     words = ("plan", "--policy", policy, "--now", harness.NOW, "-o", output)
-    with ApiServer(harness.lopsided_objects(), token="t", faults=[in_pages(7)]) as pocket:
-        file = written(tmp_path, document({"server": pocket.url}, {"token": "t"}))
+    with ApiServer(harness.lopsided_objects(), token="t", faults=[in_pages(7)]) as server:
+        file = written(tmp_path, document({"server": server.url}, {"token": "t"}))
         live = harness.resettle(*words, "--kubeconfig", file, cwd=tmp_path)
 
     dumped = harness.resettle(*words, "--cluster", harness.LOPSIDED / "cluster.yaml", cwd=tmp_path)
 
     assert live == dumped
     assert live.code == 0
-    assert len(pocket.requests) > len(set(paths_of(pocket))), "several pages were needed"
+    assert len(server.requests) > len(set(paths_of(server))), "several pages were needed"
 
 
 def test_a_live_cluster_without_budgets_has_none_and_needs_no_note(tmp_path: Path) -> None:
     held = node("n1").holding(pod("web-1"))
     objects = [held.node, *held.pods, node("n2").node]
     (tmp_path / "p.yaml").write_text(harness.LIFETIME)
-    with ApiServer(objects) as pocket:
-        file = written(tmp_path, document({"server": pocket.url}))
+    with ApiServer(objects) as server:
+        file = written(tmp_path, document({"server": server.url}))
         words = ("plan", "--kubeconfig", file, "--policy", "p.yaml", "--now", harness.NOW)
         done = harness.resettle(*words, cwd=tmp_path)
 
@@ -326,8 +326,8 @@ def test_budgets_of_a_live_cluster_are_spent(tmp_path: Path) -> None:
         budget("b", allowed=0, labels={"app": "web"}),
     ]
     (tmp_path / "p.yaml").write_text(harness.LIFETIME)
-    with ApiServer(objects) as pocket:
-        file = written(tmp_path, document({"server": pocket.url}))
+    with ApiServer(objects) as server:
+        file = written(tmp_path, document({"server": server.url}))
         words = ("plan", "--kubeconfig", file, "--policy", "p.yaml", "--now", harness.NOW)
         done = harness.resettle(*words, cwd=tmp_path)
 

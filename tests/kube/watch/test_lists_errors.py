@@ -1,4 +1,4 @@
-"""What an API server may answer instead of a list, and what people are told about it."""
+"""What an API server may answer instead of a list, and the error that is printed."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Ended(NamedTuple):
 
 def ended(faults: list[Fault]) -> Ended:
     """The end of a list where these things go wrong."""
-    with ApiServer(PODS, faults=faults) as pocket, pytest.raises(ResettleError) as caught:
-        list_cluster(Access(server=pocket.url), READS)
-    return Ended(caught.value, pocket.url)
+    with ApiServer(PODS, faults=faults) as server, pytest.raises(ResettleError) as caught:
+        list_cluster(Access(server=server.url), READS)
+    return Ended(caught.value, server.url)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_an_object_without_sense_is_named() -> None:
 
     error, _ = ended(struck("Pod", body=body))
 
-    said = "pods, Pod default/web-1: cpu: `-1` is negative; a resource is zero or more"
-    assert (type(error), str(error)) == (InputError, said)
+    message = "pods, Pod default/web-1: cpu: `-1` is negative; a resource is zero or more"
+    assert (type(error), str(error)) == (InputError, message)
 
 
 @pytest.mark.parametrize("named", [{}, {"name": ""}], ids=["no name", "an empty one"])
@@ -154,7 +154,7 @@ def test_an_object_without_a_name_is_named_by_its_place(named: dict[str, str]) -
     assert "$.items[1].metadata" in str(error)
 
 
-# -- nobody there --------------------------------------------------------------------------------
+# -- no server there -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -212,19 +212,19 @@ def test_an_untrusted_certificate_is_named_in_the_error(
     stranger = Authority(tmp_path, "a stranger")
     known = {"STRANGER": str(stranger.certificate), "OURS": str(authority.certificate)}
     cluster = {key: known.get(value, value) for key, value in trusting.items()}
-    with ApiServer(PODS, tls=authority.guarding(server_pair)) as pocket:
-        file = written(tmp_path, document({"server": pocket.url, **cluster}))
+    with ApiServer(PODS, tls=authority.guarding(server_pair)) as server:
+        file = written(tmp_path, document({"server": server.url, **cluster}))
         with pytest.raises(ClusterUnreachable, match=reason):
             list_cluster(read_kubeconfig(file), READS)
 
-    assert pocket.requests == []
+    assert server.requests == []
 
 
 def test_a_certificate_is_not_looked_at_where_the_kubeconfig_says_so(
     authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
-    with ApiServer(PODS, tls=authority.guarding(server_pair)) as pocket:
-        cluster = {"server": pocket.url, "insecure-skip-tls-verify": True}
+    with ApiServer(PODS, tls=authority.guarding(server_pair)) as server:
+        cluster = {"server": server.url, "insecure-skip-tls-verify": True}
         access = read_kubeconfig(written(tmp_path, document(cluster)))
         snapshot = list_cluster(access, READS).snapshot(NOW)
 
@@ -235,13 +235,13 @@ def test_a_server_that_wants_a_certificate_and_gets_none_cannot_be_reached(
     authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
     guarding = authority.guarding(server_pair, clients=True)
-    with ApiServer(PODS, tls=guarding) as pocket:
-        cluster = {"server": pocket.url, "certificate-authority": str(authority.certificate)}
+    with ApiServer(PODS, tls=guarding) as server:
+        cluster = {"server": server.url, "certificate-authority": str(authority.certificate)}
         access = read_kubeconfig(written(tmp_path, document(cluster)))
         with pytest.raises(ClusterUnreachable):
             list_cluster(access, READS)
 
-    assert pocket.requests == []
+    assert server.requests == []
 
 
 # -- at the front door ---------------------------------------------------------------------------
@@ -249,8 +249,8 @@ def test_a_server_that_wants_a_certificate_and_gets_none_cannot_be_reached(
 
 def test_the_command_says_it_in_one_line_and_ends_with_one(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(LIFETIME)
-    with ApiServer(faults=struck("Pod", status=403, message="no")) as pocket:
-        file = written(tmp_path, document({"server": pocket.url}))
+    with ApiServer(faults=struck("Pod", status=403, message="no")) as server:
+        file = written(tmp_path, document({"server": server.url}))
         words = ("plan", "--kubeconfig", file, "--policy", "p.yaml")
         done = resettle(*words, cwd=tmp_path)
 

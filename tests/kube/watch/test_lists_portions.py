@@ -33,9 +33,9 @@ def test_portions_make_up_the_page(notes: list[str], size: int) -> None:
     items = [item(f"pod-{i}", note) for i, note in enumerate(notes)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PORTION_BYTES", size)
-        read = [json.loads(it) for it in split_page(page(items))]
+        read = [json.loads(item) for item in split_page(page(items))]
 
-    assert [it for portion in read for it in portion["items"]] == items
+    assert [item for portion in read for item in portion["items"]] == items
     assert read[0]["metadata"] == {"resourceVersion": "7"}
     assert all(portion["metadata"] == {} for portion in read[1:])
 

@@ -17,12 +17,14 @@ WORLD = cluster(
     node("n1").holding(pod("placed", metadata={"uid": "u-1"})),
     pod("waiting", phase="Pending", metadata={"uid": "u-2"}),
 )
-SEEN = {it.name: it for it in WORLD.snapshot().pods}
+SEEN = {pod.name: pod for pod in WORLD.snapshot().pods}
 
 
 def of(*lines: str) -> Fingerprint:
     """The fingerprint of these lines."""
-    return Fingerprint(len(lines), sha256("".join(f"{it}\n" for it in lines).encode()).hexdigest())
+    return Fingerprint(
+        len(lines), sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,20 +61,22 @@ def test_a_fingerprint_is_that_of_a_line_for_each_object(
 
 
 def test_a_cache_has_the_fingerprints_of_what_the_server_holds() -> None:
-    async def story() -> None:
-        with ApiServer(WORLD.objects) as pocket:
-            async with watched(pocket) as cache:
+    async def run_scenario() -> None:
+        with ApiServer(WORLD.objects) as server:
+            async with watched(server) as cache:
                 cache.snapshot(WORLD.now)
-                pocket.store.delete("Pod", "waiting")
-                pocket.store.put(pod("late", metadata={"uid": "u-3"}))
-                await caught_up(pocket, cache)
+                server.store.delete("Pod", "waiting")
+                server.store.put(pod("late", metadata={"uid": "u-3"}))
+                await caught_up(server, cache)
 
-                held = {it["metadata"]["name"]: it for it in pocket.store.list("Pod")}
-                versions = {name: it["metadata"]["resourceVersion"] for name, it in held.items()}
+                held = {item["metadata"]["name"]: item for item in server.store.list("Pod")}
+                versions = {
+                    name: item["metadata"]["resourceVersion"] for name, item in held.items()
+                }
                 assert cache.fingerprints()["Pod"] == of(
                     f"default/late {versions['late']} u-3  Running",
                     f"default/placed {versions['placed']} u-1 n1 Running",
                 )
                 assert cache.fingerprints()["Node"].objects == 1
 
-    asyncio.run(story())
+    asyncio.run(run_scenario())
