@@ -13,7 +13,7 @@ from resettle.framework import MoveResult
 from resettle.model.pod import IN_PROGRESS
 from resettle.testing import Fault, World, cluster, node, pod
 from tests.eviction.builders import WILLING
-from tests.eviction.harness import Rig, rigged, story
+from tests.eviction.harness import Rig, rigged, run_with_timeout
 from tests.framework.fakes import planner
 from tests.kube.watch.harness import caught_up
 
@@ -56,7 +56,7 @@ def house(rig: Rig, document: dict[str, Any], *, in_background: bool = True) -> 
 async def cycle(rig: Rig, lived_in: CycleContext) -> CycleReport:
     """One cycle, with all of its effects known afterwards."""
     report = await run_cycle(lived_in)
-    await caught_up(rig.pocket, rig.cache)
+    await caught_up(rig.server, rig.cache)
     return report
 
 
@@ -67,7 +67,7 @@ def test_who_is_declined_is_replaced_and_the_limit_holds() -> None:
     async def told() -> None:
         async with rigged(world(6)) as rig:
             for name in ("p0", "p2"):
-                rig.pocket.faults.add(
+                rig.server.faults.add(
                     Fault(path=f"*/{name}/eviction", status=403, message=f"{DENIED}no")
                 )
             report = await cycle(rig, house(rig, policy(maxNoOfPodsToEvictTotal=2)))
@@ -77,13 +77,13 @@ def test_who_is_declined_is_replaced_and_the_limit_holds() -> None:
             assert report.endings == {E.EVICTED: 2, E.WEBHOOK: 2}
             assert [len(one.plan.moves) for one in report.rounds] == [2, 1, 1]
 
-    story(told())
+    run_with_timeout(told())
 
 
 def test_rounds_come_to_an_end_when_everybody_declines() -> None:
     async def told() -> None:
         async with rigged(world(9)) as rig:
-            rig.pocket.faults.add(
+            rig.server.faults.add(
                 Fault(path="*/eviction", status=403, message=f"{DENIED}no", times=99)
             )
             report = await cycle(rig, house(rig, policy(maxNoOfPodsToEvictTotal=1)))
@@ -91,20 +91,20 @@ def test_rounds_come_to_an_end_when_everybody_declines() -> None:
             assert rig.asked == ["p0", "p1", "p2", "p3"]
             assert report.endings == {E.WEBHOOK: 4}
 
-    story(told())
+    run_with_timeout(told())
 
 
 def test_an_answer_that_was_lost_seeks_no_substitute() -> None:
     async def told() -> None:
         async with rigged(world(4)) as rig:
-            rig.pocket.faults.add(Fault(path="*/p0/eviction", cut_after_bytes=0))
+            rig.server.faults.add(Fault(path="*/p0/eviction", cut_after_bytes=0))
             report = await cycle(rig, house(rig, policy(maxNoOfPodsToEvictTotal=2)))
 
             assert rig.asked == ["p0", "p1"]
             assert report.endings == {E.UNKNOWN: 1, E.EVICTED: 1}
             assert rig.leaving == {"p0", "p1"}
 
-    story(told())
+    run_with_timeout(told())
 
 
 def test_a_next_cycle_goes_on_where_the_limit_ended_the_last() -> None:
@@ -116,7 +116,7 @@ def test_a_next_cycle_goes_on_where_the_limit_ended_the_last() -> None:
 
             assert rig.asked == ["p0", "p1", "p2", "p3", "p4"]
 
-    story(told())
+    run_with_timeout(told())
 
 
 # -- moves in the background ----------------------------------------------------------------------
@@ -124,11 +124,11 @@ def test_a_next_cycle_goes_on_where_the_limit_ended_the_last() -> None:
 
 def begins_to_move(rig: Rig, times: int = 99) -> None:
     """Whoever moves virtual machines accepts every request."""
-    rig.pocket.faults.add(Fault(path="*/eviction", status=429, message=BEGUN, times=times))
+    rig.server.faults.add(Fault(path="*/eviction", status=429, message=BEGUN, times=times))
 
 
 def mark(rig: Rig, name: str, value: str | None) -> None:
-    rig.pocket.store.merge("Pod", name, {"metadata": {"annotations": {IN_PROGRESS: value}}})
+    rig.server.store.merge("Pod", name, {"metadata": {"annotations": {IN_PROGRESS: value}}})
 
 
 def test_no_second_request_is_sent_while_others_move_a_pod_and_limits_count_it() -> None:
@@ -147,12 +147,12 @@ def test_no_second_request_is_sent_while_others_move_a_pod_and_limits_count_it()
             await cycle(rig, lived_in)
             assert rig.asked == ["p0", "p1"], "what is confirmed never ages"
 
-            rig.pocket.store.delete("Pod", "p0")
-            await caught_up(rig.pocket, rig.cache)
+            rig.server.store.delete("Pod", "p0")
+            await caught_up(rig.server, rig.cache)
             await cycle(rig, lived_in)
             assert rig.asked == ["p0", "p1", "p2"], "who has gone makes room for the next"
 
-    story(told())
+    run_with_timeout(told())
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_an_acceptance_that_nobody_confirms_is_given_up(seconds: float, asked: l
 
             assert rig.asked == asked
 
-    story(told())
+    run_with_timeout(told())
 
 
 def test_a_move_that_failed_may_be_asked_for_again() -> None:
@@ -184,12 +184,12 @@ def test_a_move_that_failed_may_be_asked_for_again() -> None:
             await cycle(rig, lived_in)
             for value in ("true", None):
                 mark(rig, "p0", value)
-                await caught_up(rig.pocket, rig.cache)
+                await caught_up(rig.server, rig.cache)
             await cycle(rig, lived_in)
 
             assert rig.asked == ["p0", "p0"]
 
-    story(told())
+    run_with_timeout(told())
 
 
 def test_with_the_gate_closed_every_cycle_asks_again() -> None:
@@ -204,4 +204,4 @@ def test_with_the_gate_closed_every_cycle_asks_again() -> None:
             assert rig.asked == ["p0"] * 3
             assert [report.endings for report in reports] == [{E.WEBHOOK: 1}] * 3
 
-    story(told())
+    run_with_timeout(told())

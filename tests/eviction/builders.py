@@ -11,20 +11,20 @@ from resettle.testing import cluster, node, pod
 WILLING = {ON_REQUEST: ""}
 """Annotations of a pod that others move once it was asked to leave."""
 UNDER_WAY = {ON_REQUEST: "", IN_PROGRESS: "true"}
-"""The same while they do."""
+"""Annotations of such a pod while others move it."""
 
 
 def seen(name: str = "web-1", **more: Any) -> Pod:
     """A pod on the node `n1` as a snapshot has it."""
     world = cluster(node("n1").holding(pod(name, **more)))
-    (found,) = world.snapshot().pods
-    return found
+    (only_pod,) = world.snapshot().pods
+    return only_pod
 
 
-def to_leave(it: Pod, plugin: str = "PodLifeTime", reason: str = "has lived 3 h") -> Move:
-    return Move(it, plugin, "daily", reason)
+def to_leave(pod_to_move: Pod, plugin: str = "PodLifeTime", reason: str = "has lived 3 h") -> Move:
+    return Move(pod_to_move, plugin, "daily", reason)
 
 
 def options(**more: Any) -> Options:
-    told = {"initiator": "PodLifeTime", "profile": "daily", "reason": "has lived 3 h"}
-    return Options(**(told | more))
+    defaults = {"initiator": "PodLifeTime", "profile": "daily", "reason": "has lived 3 h"}
+    return Options(**(defaults | more))

@@ -1,4 +1,4 @@
-"""Plans carried out against a pocket server: a cache that watches it, hands that reach it."""
+"""Plans carried out against the test API server: a cache watches it, a client reaches it."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ PATIENCE_SECONDS = 30
 BUDGETS = frozenset({"PodDisruptionBudget"})
 
 
-def story(told: Coroutine[Any, Any, None]) -> None:
-    """Runs what a test tells, and ends it if it hangs."""
-    asyncio.run(asyncio.wait_for(told, PATIENCE_SECONDS))
+def run_with_timeout(scenario: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine, and fails if it hangs."""
+    asyncio.run(asyncio.wait_for(scenario, PATIENCE_SECONDS))
 
 
 class Rig:
     """All that it takes to carry out a plan, and what came of it."""
 
-    def __init__(self, pocket: ApiServer, cache: Cache, client: Client, clock: ManualClock) -> None:
-        self.pocket = pocket
+    def __init__(self, server: ApiServer, cache: Cache, client: Client, clock: ManualClock) -> None:
+        self.server = server
         self.cache = cache
         self.clock = clock
-        self.told: list[str] = []
-        self.log = Log.to(self.told)
+        self.log_lines: list[str] = []
+        self.log = Log.to(self.log_lines)
         self.stopped = False
-        self.hands = GatedClient(client, self.may_act)
+        self.gated_client = GatedClient(client, self.may_act)
         self.ledger = InFlightMoves(cache.pod, self.clock, self.log)
         self.recorder = EventWriter(client, "tester", self.clock, self.log)
 
@@ -60,7 +60,7 @@ class Rig:
         **more: Any,
     ) -> PlanExecutor:
         return PlanExecutor(
-            movers or {"daily": mover or EvictionAPI(self.hands)},
+            movers or {"daily": mover or EvictionAPI(self.gated_client)},
             live_pod=look or self.cache.pod,
             may_act=self.may_act,
             in_flight=self.ledger,
@@ -78,35 +78,35 @@ class Rig:
     ) -> list[MoveResponse]:
         """What becomes of moving these pods; `meanwhile` happens after the plan was drawn."""
         snapshot = self.cache.snapshot(NOW)
-        found = {it.name: it for it in snapshot.pods}
-        moves = [to_leave(found[name]) for name in names]
+        pods_by_name = {pod.name: pod for pod in snapshot.pods}
+        moves = [to_leave(pods_by_name[name]) for name in names]
         meanwhile()
-        await caught_up(self.pocket, self.cache)
+        await caught_up(self.server, self.cache)
         return await (by or self.executor()).execute(moves, snapshot)
 
     @property
     def asked(self) -> list[str]:
         """Names of the pods that the server was asked to evict, in order."""
-        paths = [it.path.split("/") for it in self.pocket.requests]
+        paths = [request.path.split("/") for request in self.server.requests]
         return [path[-2] for path in paths if path[-1] == "eviction"]
 
     @property
     def leaving(self) -> set[str]:
         """Names of the pods that the server shows as leaving."""
-        metas = [it["metadata"] for it in self.pocket.store.list("Pod")]
-        return {it["name"] for it in metas if it.get("deletionTimestamp")}
+        metas = [item["metadata"] for item in self.server.store.list("Pod")]
+        return {meta["name"] for meta in metas if meta.get("deletionTimestamp")}
 
 
 @asynccontextmanager
 async def rigged(
     world: World, pace: Callable[[ManualClock], RateLimiter] | None = None
 ) -> AsyncIterator[Rig]:
-    """A rig for a pocket server with this world in it."""
+    """A rig for a test API server with this world in it."""
     clock = ManualClock()
-    async with ApiServer(world.objects) as pocket, watched(pocket, BUDGETS) as cache:
+    async with ApiServer(world.objects) as server, watched(server, BUDGETS) as cache:
         held = pace(clock) if pace else None
-        async with Client(Access(server=pocket.url), held, Hurried()) as client:
-            rig = Rig(pocket, cache, client, clock)
+        async with Client(Access(server=server.url), held, Hurried()) as client:
+            rig = Rig(server, cache, client, clock)
             cache.add_listener(rig.ledger.on_pod_change)
             yield rig
 

@@ -11,7 +11,7 @@ from resettle.eviction.in_flight import UNKNOWN_SECONDS
 from resettle.framework import MoveResponse, MoveResult
 from resettle.testing import Fault, budget, cluster, node, pod
 from tests.eviction.builders import WILLING
-from tests.eviction.harness import Rig, endings, rigged, story
+from tests.eviction.harness import Rig, endings, rigged, run_with_timeout
 from tests.kube.watch.harness import until
 
 E = MoveResult
@@ -35,7 +35,7 @@ def evicting(name: str = "*") -> str:
 
 
 def test_a_budget_lets_go_as_many_as_it_allows() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
             outcomes = await rig.carried_out("web-1", "a", "web-2", "b", "web-3")
 
@@ -48,13 +48,13 @@ def test_a_budget_lets_go_as_many_as_it_allows() -> None:
             ]
             assert rig.leaving == {"web-1", "a", "b"}
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_outcomes_stand_in_the_order_of_the_moves_however_late_an_answer_is() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
-            rig.pocket.faults.add(
+            rig.server.faults.add(
                 Fault(path=evicting("a"), delay_seconds=0.2),
                 Fault(path=evicting("b"), status=403, message="not now"),
             )
@@ -66,7 +66,7 @@ def test_outcomes_stand_in_the_order_of_the_moves_however_late_an_answer_is() ->
                 MoveResponse(E.EVICTED),
             ]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -89,22 +89,22 @@ def test_outcomes_stand_in_the_order_of_the_moves_however_late_an_answer_is() ->
 def test_a_lost_answer_is_unknown_until_the_pod_is_seen_to_leave_or_to_stay(
     fault: Fault, leaves: bool, line: str
 ) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
-            rig.pocket.faults.add(fault)
+            rig.server.faults.add(fault)
             outcomes = await rig.carried_out("a")
 
             assert endings(outcomes) == [E.UNKNOWN]
-            assert rig.asked == ["a"], "nobody knows what a second request would do"
+            assert rig.asked == ["a"], "the effect of a second request is unknown"
             assert (rig.leaving == {"a"}) is leaves
             if not leaves:
                 assert rig.ledger.moving == {"uid-default-a"}
                 rig.clock.advance(timedelta(seconds=UNKNOWN_SECONDS + 1))
                 rig.ledger.drop_expired()
-            await until(lambda: f"INFO {line} " in "".join(rig.told))
+            await until(lambda: f"INFO {line} " in "".join(rig.log_lines))
             assert rig.ledger.moving == frozenset()
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_a_lost_answer_is_unknown_until_the_pod_is_seen_to_leave_or_to_stay(
 def test_an_overloaded_server_is_asked_again_for_a_while(
     times: int, ending: MoveResult, tries: int
 ) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
-            rig.pocket.faults.add(
+            rig.server.faults.add(
                 Fault(path=evicting(), status=429, retry_after_seconds=1, times=times)
             )
             outcomes = await rig.carried_out("a")
@@ -128,7 +128,7 @@ def test_an_overloaded_server_is_asked_again_for_a_while(
             assert rig.asked == ["a"] * tries
             assert (rig.leaving == {"a"}) is (ending is E.EVICTED)
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 DENIED = 'admission webhook "virt.example" denied the request: '
@@ -155,16 +155,16 @@ DENIED = 'admission webhook "virt.example" denied the request: '
     ],
 )
 def test_a_webhook_is_asked_once(name: str, fault: Fault, ending: MoveResult) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
-            rig.pocket.faults.add(fault)
+            rig.server.faults.add(fault)
             outcomes = await rig.carried_out(name)
 
             assert endings(outcomes) == [ending]
             assert rig.asked == [name]
             assert rig.ledger.moving == ({"uid-default-vm"} if name == "vm" else set())
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 # -- a last look ----------------------------------------------------------------------------------
@@ -173,31 +173,31 @@ Meanwhile = Callable[[Rig], None]
 
 
 def vanishes(rig: Rig) -> None:
-    rig.pocket.store.delete("Pod", "a")
+    rig.server.store.delete("Pod", "a")
 
 
 def is_leaving(rig: Rig) -> None:
     stamp = {"metadata": {"deletionTimestamp": "2026-01-31T12:00:00Z"}}
-    rig.pocket.store.merge("Pod", "a", stamp)
+    rig.server.store.merge("Pod", "a", stamp)
 
 
 def is_replaced(rig: Rig) -> None:
     vanishes(rig)
     (namesake,) = node("n1").holding(pod("a", metadata={"uid": "another"})).pods
-    rig.pocket.store.put(namesake)
+    rig.server.store.put(namesake)
 
 
 def is_relabelled(rig: Rig) -> None:
-    rig.pocket.store.merge("Pod", "a", {"metadata": {"labels": {"tier": "gold"}}})
+    rig.server.store.merge("Pod", "a", {"metadata": {"labels": {"tier": "gold"}}})
 
 
 def is_finished(rig: Rig) -> None:
-    rig.pocket.store.merge("Pod", "a", {"status": {"phase": "Succeeded"}})
+    rig.server.store.merge("Pod", "a", {"status": {"phase": "Succeeded"}})
 
 
 def restarts(rig: Rig) -> None:
     status = {"containerStatuses": [{"name": "main", "restartCount": 7, "state": {}}]}
-    rig.pocket.store.merge("Pod", "a", {"status": status})
+    rig.server.store.merge("Pod", "a", {"status": status})
 
 
 @pytest.mark.parametrize(
@@ -214,18 +214,18 @@ def restarts(rig: Rig) -> None:
 def test_what_changed_since_the_plan_is_looked_at_before_the_request(
     meanwhile: Meanwhile, ending: MoveResult, asked: list[str]
 ) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
             outcomes = await rig.carried_out("a", meanwhile=lambda: meanwhile(rig))
 
             assert endings(outcomes) == [ending]
             assert rig.asked == asked
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_namesake_that_the_watch_has_not_shown_yet_is_spared() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
             planned = rig.cache.pod("default", "a")
             stale = rig.executor(look=lambda namespace, name: planned)
@@ -235,4 +235,4 @@ def test_a_namesake_that_the_watch_has_not_shown_yet_is_spared() -> None:
             assert endings(outcomes) == [E.GONE]
             assert (rig.asked, rig.leaving) == (["a"], set())
 
-    story(told())
+    run_with_timeout(run_scenario())

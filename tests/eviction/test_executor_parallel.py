@@ -12,7 +12,7 @@ from resettle.framework import Move, MoveResponse, MoveResult, Options
 from resettle.kube.transport.pacing import RateLimiter
 from resettle.testing import ObjectChange, budget, cluster, node, pod
 from tests.eviction.builders import to_leave
-from tests.eviction.harness import endings, rigged, story
+from tests.eviction.harness import endings, rigged, run_with_timeout
 
 E = MoveResult
 WEB = {"app": "web"}
@@ -53,7 +53,7 @@ class Waiting:
 
 @pytest.mark.parametrize("at_once", [1, 3, 8])
 def test_as_many_are_in_flight_as_may_be_and_no_more(at_once: int) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
             mover = Waiting(at_once)
             outcomes = await rig.carried_out(*"abcdefgh", by=rig.executor(mover, at_once=at_once))
@@ -62,21 +62,21 @@ def test_as_many_are_in_flight_as_may_be_and_no_more(at_once: int) -> None:
             assert mover.most == at_once
             assert mover.begun == list("abcdefgh")
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_requests_go_out_in_the_order_of_the_plan() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
             await rig.carried_out(*"hgfedcba", by=rig.executor(at_once=1))
 
             assert rig.asked == list("hgfedcba")
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_pods_of_one_budget_are_never_in_flight_together() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
             mover = Waiting(together=2)
             names = ("web-1", "web-2", "a", "web-3", "b")
@@ -87,7 +87,7 @@ def test_pods_of_one_budget_are_never_in_flight_together() -> None:
             for together in mover.met:
                 assert sum(name.startswith("web") for name in together) <= 1
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 # -- the right to act -----------------------------------------------------------------------------
@@ -95,26 +95,26 @@ def test_pods_of_one_budget_are_never_in_flight_together() -> None:
 
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_nothing_more_is_sent_once_we_may_not_act(at_once: int) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
 
             def stop(change: ObjectChange) -> None:
                 rig.stopped = True
 
-            rig.pocket.store.subscribe("Pod", stop)
+            rig.server.store.subscribe("Pod", stop)
             outcomes = await rig.carried_out(*"abcdefgh", by=rig.executor(at_once=at_once))
 
-            sent = [it for it in endings(outcomes) if it is not E.UNSENT]
+            sent = [result for result in endings(outcomes) if result is not E.UNSENT]
             assert 1 <= len(sent) <= at_once
             assert set(sent) == {E.EVICTED}
             assert sorted(rig.asked) == sorted(rig.leaving)
             assert len(rig.asked) == len(sent)
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_request_that_waits_for_its_turn_is_not_sent_after_the_end() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD, lambda clock: RateLimiter(1, 1, clock)) as rig:
             carrying = asyncio.create_task(rig.carried_out("a", "b", by=rig.executor(at_once=1)))
             await rig.clock.wait_for_sleepers()
@@ -127,42 +127,42 @@ def test_a_request_that_waits_for_its_turn_is_not_sent_after_the_end() -> None:
             ]
             assert rig.asked == ["a"]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_what_was_not_sent_leaves_no_entry_and_no_line() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
             rig.stopped = True
             outcomes = await rig.carried_out("a", "b")
 
             assert set(endings(outcomes)) == {E.UNSENT}
-            assert (rig.asked, rig.told, rig.ledger.moves) == ([], [], ())
+            assert (rig.asked, rig.log_lines, rig.ledger.moves) == ([], [], ())
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 # -- movers of others -----------------------------------------------------------------------------
 
 
-class Telling:
-    """A mover that keeps what it is told, and answers what it is given."""
+class RecordingMover:
+    """A mover that records its calls, and answers what it is given."""
 
     def __init__(self, answer: object = None) -> None:
         self.answer = answer or MoveResponse(E.EVICTED)
-        self.told: list[tuple[str, Options]] = []
+        self.calls: list[tuple[str, Options]] = []
 
     async def move(self, move: Move, options: Options) -> MoveResponse:
-        self.told.append((move.pod.name, options))
+        self.calls.append((move.pod.name, options))
         if isinstance(self.answer, Exception):
             raise self.answer
-        return self.answer  # type: ignore[return-value]  # as somebody's mover may do
+        return self.answer  # type: ignore[return-value]  # as a third-party mover may do
 
 
 def test_a_mover_gets_the_plugin_the_profile_and_the_reason() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
-            mover = Telling()
+            mover = RecordingMover()
             by = rig.executor(mover, grace_period_seconds=7, in_background=False)
             await rig.carried_out("a", by=by)
 
@@ -173,28 +173,28 @@ def test_a_mover_gets_the_plugin_the_profile_and_the_reason() -> None:
                 grace_period_seconds=7,
                 in_background=False,
             )
-            assert mover.told == [("a", options)]
+            assert mover.calls == [("a", options)]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_each_profile_has_its_own_mover() -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
-            day, night = Telling(), Telling()
+            day, night = RecordingMover(), RecordingMover()
             snapshot = rig.cache.snapshot(WORLD.now)
             moves = [
-                Move(to_leave(it).pod, "Any", "night" if it.name == "b" else "day", "")
-                for it in snapshot.pods
-                if it.name in "abc"
+                Move(to_leave(pod).pod, "Any", "night" if pod.name == "b" else "day", "")
+                for pod in snapshot.pods
+                if pod.name in "abc"
             ]
             executor = rig.executor(movers={"day": day, "night": night})
             await executor.execute(moves, snapshot)
 
-            assert sorted(name for name, _ in day.told) == ["a", "c"]
-            assert [name for name, _ in night.told] == ["b"]
+            assert sorted(name for name, _ in day.calls) == ["a", "c"]
+            assert [name for name, _ in night.calls] == ["b"]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -209,15 +209,15 @@ def test_each_profile_has_its_own_mover() -> None:
     ],
 )
 def test_a_broken_mover_does_not_affect_other_moves(answer: object, says: str) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
-            mover = Telling(answer)
+            mover = RecordingMover(answer)
             outcomes = await rig.carried_out("a", "b", by=rig.executor(mover))
 
             assert outcomes == [MoveResponse(E.UNKNOWN, says)] * 2
             assert rig.ledger.moving == {"uid-default-a", "uid-default-b"}
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 @pytest.mark.parametrize(
@@ -235,17 +235,17 @@ def test_a_broken_mover_does_not_affect_other_moves(answer: object, says: str) -
         pytest.param(MoveResponse(E.UNSENT), "INFO unsent", id="a mover that held back"),
     ],
 )
-def test_each_outcome_is_a_line_of_the_diary(outcome: MoveResponse, line: str) -> None:
-    async def told() -> None:
+def test_each_outcome_is_a_line_of_the_log(outcome: MoveResponse, line: str) -> None:
+    async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
-            await rig.carried_out("a", by=rig.executor(Telling(outcome)))
+            await rig.carried_out("a", by=rig.executor(RecordingMover(outcome)))
 
-            assert rig.told == [
+            assert rig.log_lines == [
                 f"{line} pod=default/a uid=uid-default-a node=n1 profile=daily "
                 'plugin=PodLifeTime reason="has lived 3 h"'
             ]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 # -- budgets --------------------------------------------------------------------------------------
@@ -262,8 +262,8 @@ def test_a_cancellation_between_two_budgets_keeps_neither_locked() -> None:
         budget("second", allowed=1, labels={"second": ""}),
     )
     snapshot = world.snapshot()
-    pods = {it.name: it for it in snapshot.pods}
-    assert [it.name for it in snapshot.budgets_of(pods["both"])] == ["first", "second"]
+    pods = {pod.name: pod for pod in snapshot.pods}
+    assert [item.name for item in snapshot.budgets_of(pods["both"])] == ["first", "second"]
 
     async def scenario() -> None:
         locks = BudgetLocks(snapshot)
@@ -286,4 +286,4 @@ def test_a_cancellation_between_two_budgets_keeps_neither_locked() -> None:
         await hold("both")
         assert reached == ["only-first", "both"]
 
-    story(scenario())
+    run_with_timeout(scenario())

@@ -33,21 +33,21 @@ class Desk:
     def __init__(self, live: Pod | None = None, *, background: bool = True) -> None:
         self.live = live
         self.clock = ManualClock()
-        self.told: list[str] = []
+        self.log_lines: list[str] = []
         self.ended: list[tuple[InFlightMove, bool]] = []
         self.ledger = InFlightMoves(
             lambda namespace, name: self.live,
             self.clock,
-            Log.to(self.told),
+            Log.to(self.log_lines),
             background=background,
             on_ended=lambda entry, left: self.ended.append((entry, left)),
         )
 
     def asked(self, ending: MoveResult, planned: Pod | None = None) -> None:
         """An answer to a request comes in."""
-        it = planned or self.live
-        assert it is not None
-        self.ledger.add(to_leave(it), MoveResponse(ending))
+        pod_to_move = planned or self.live
+        assert pod_to_move is not None
+        self.ledger.add(to_leave(pod_to_move), MoveResponse(ending))
 
     def hears(self, after: Pod | None) -> None:
         before, self.live = self.live, after
@@ -131,9 +131,7 @@ fails_meanwhile = becomes(annotations=UNDER_WAY, phase="Failed")
             "dropped",
             id="assumed for more than ten minutes",
         ),
-        pytest.param(
-            E.BACKGROUND, [is_unwilling], "dropped", id="assumed, then on nobody's request"
-        ),
+        pytest.param(E.BACKGROUND, [is_unwilling], "dropped", id="assumed, then without a request"),
         pytest.param(E.BACKGROUND, [leaves], "assumed", id="assumed, and leaving is not enough"),
         pytest.param(E.BACKGROUND, [goes], "done", id="assumed, and gone"),
         pytest.param(E.BACKGROUND, [is_replaced], "done", id="assumed, and a namesake comes"),
@@ -169,7 +167,7 @@ fails_meanwhile = becomes(annotations=UNDER_WAY, phase="Failed")
             E.BACKGROUND,
             [is_confirmed, becomes(annotations={IN_PROGRESS: ""})],
             "dropped",
-            id="confirmed, then on nobody's request",
+            id="confirmed, then without a request",
         ),
         *(
             pytest.param(ending, [], "nothing", id=f"{ending} leaves no entry")
@@ -331,7 +329,7 @@ def test_the_log_says_how_a_move_ended(ending: MoveResult, step: Step, line: str
     step(desk)
 
     facts = "pod=default/vm uid=uid-default-vm node=n1 profile=daily plugin=PodLifeTime"
-    assert desk.told == [f"INFO {line} {facts}"]
+    assert desk.log_lines == [f"INFO {line} {facts}"]
 
 
 def test_a_new_process_counts_what_the_old_one_began() -> None:
@@ -343,14 +341,17 @@ def test_a_new_process_counts_what_the_old_one_began() -> None:
         )
     )
 
-    async def told() -> None:
+    async def run_scenario() -> None:
         clock, live = ManualClock(), dict[str, Pod]()
         ledger = InFlightMoves(lambda _, name: live.get(name), clock, Log.to([]))
-        async with ApiServer(world.objects) as pocket, watched(pocket, heard=ledger.on_pod_change):
+        async with (
+            ApiServer(world.objects) as server,
+            watched(server, listener=ledger.on_pod_change),
+        ):
             assert ledger.moving == {"uid-default-moving"}
             assert [entry.stage for entry in ledger.moves] == [MoveStage.CONFIRMED]
 
-            pocket.store.merge("Pod", "moving", {"metadata": {"annotations": {IN_PROGRESS: None}}})
+            server.store.merge("Pod", "moving", {"metadata": {"annotations": {IN_PROGRESS: None}}})
             await until(lambda: not ledger.moving)
 
-    asyncio.run(told())
+    asyncio.run(run_scenario())

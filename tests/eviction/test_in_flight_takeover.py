@@ -15,7 +15,7 @@ MOVING = seen("web", annotations=UNDER_WAY)
 
 
 @pytest.mark.parametrize(
-    ("stage", "pod", "live", "kept", "told"),
+    ("stage", "pod", "live", "kept", "events"),
     [
         pytest.param(MoveStage.UNKNOWN, PLAIN, PLAIN, True, [], id="in doubt, and still there"),
         pytest.param(
@@ -37,7 +37,7 @@ MOVING = seen("web", annotations=UNDER_WAY)
     ],
 )
 def test_what_was_in_flight_is_followed_to_its_end(
-    stage: MoveStage, pod: Pod, live: Pod | None, kept: bool, told: list[str]
+    stage: MoveStage, pod: Pod, live: Pod | None, kept: bool, events: list[str]
 ) -> None:
     lines: list[str] = []
     ledger = InFlightMoves(lambda namespace, name: live, ManualClock(), Log.to(lines))
@@ -46,7 +46,7 @@ def test_what_was_in_flight_is_followed_to_its_end(
     ledger.take_over([entry])
 
     assert ledger.moves == ((entry,) if kept else ())
-    assert [line.partition(" ")[2].partition(" pod=")[0] for line in lines] == told
+    assert [line.partition(" ")[2].partition(" pod=")[0] for line in lines] == events
 
 
 def test_a_move_that_was_found_again_by_its_annotation_keeps_who_began_it() -> None:

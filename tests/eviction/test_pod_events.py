@@ -18,7 +18,7 @@ from resettle.kube.transport.client import Client
 from resettle.log import Log
 from resettle.testing import ApiServer, DeniedPermission, Fault, ManualClock, namespace
 from tests.eviction.builders import seen, to_leave
-from tests.eviction.harness import story
+from tests.eviction.harness import run_with_timeout
 
 E = MoveResult
 NOTE = "pod eviction from n1 node by sigs.k8s.io/descheduler"
@@ -28,30 +28,32 @@ CREATING = "/apis/events.k8s.io/v1/*"
 
 @asynccontextmanager
 async def recording(
-    pocket: ApiServer, told: list[str], *, failures: bool = False
+    server: ApiServer, log_lines: list[str], *, failures: bool = False
 ) -> AsyncIterator[EventWriter]:
     """An EventWriter at work; every event is written when the block ends."""
-    async with Client(Access(server=pocket.url)) as client:
-        recorder = EventWriter(client, "house-1", ManualClock(), Log.to(told), failures=failures)
+    async with Client(Access(server=server.url)) as client:
+        recorder = EventWriter(
+            client, "house-1", ManualClock(), Log.to(log_lines), failures=failures
+        )
         async with recorder.writing():
             yield recorder
 
 
-async def kept(pocket: ApiServer) -> list[dict[str, Any]]:
-    """The events that the server has, as whoever asks for them gets them."""
-    async with Client(Access(server=pocket.url)) as client:
+async def kept(server: ApiServer) -> list[dict[str, Any]]:
+    """The events that the server has, as a client gets them."""
+    async with Client(Access(server=server.url)) as client:
         answer = await client.send("GET", "/apis/events.k8s.io/v1/events")
     items: list[dict[str, Any]] = json.loads(answer.body)["items"]
     return items
 
 
 def test_an_eviction_writes_an_event_on_its_pod() -> None:
-    async def told() -> None:
-        async with ApiServer([namespace("default")]) as pocket:
-            async with recording(pocket, []) as recorder:
+    async def run_scenario() -> None:
+        async with ApiServer([namespace("default")]) as server:
+            async with recording(server, []) as recorder:
                 recorder.record_move(to_leave(seen()), MoveResponse(E.EVICTED))
 
-            (event,) = await kept(pocket)
+            (event,) = await kept(server)
             meta = event.pop("metadata")
             assert meta["namespace"] == "default"
             assert meta["name"].startswith("web-1.")
@@ -72,21 +74,21 @@ def test_an_eviction_writes_an_event_on_its_pod() -> None:
                 "type": "Normal",
             }
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_who_why_and_which_profile_stand_where_kubectl_looks() -> None:
     """`kubectl get events` and `describe pod` ask the core group, by the pod that it is about."""
 
-    async def told() -> None:
-        async with ApiServer([namespace("default")]) as pocket:
-            async with recording(pocket, []) as recorder:
+    async def run_scenario() -> None:
+        async with ApiServer([namespace("default")]) as server:
+            async with recording(server, []) as recorder:
                 recorder.record_move(to_leave(seen()), MoveResponse(E.EVICTED))
                 recorder.record_move(to_leave(seen("web-2")), MoveResponse(E.EVICTED))
 
             about = "involvedObject.name=web-1,involvedObject.uid=uid-default-web-1"
             path = f"/api/v1/namespaces/default/events?fieldSelector={quote(about)}"
-            async with Client(Access(server=pocket.url)) as client:
+            async with Client(Access(server=server.url)) as client:
                 answer = await client.send("GET", path)
             (event,) = json.loads(answer.body)["items"]
             assert event["involvedObject"]["name"] == "web-1"
@@ -94,21 +96,21 @@ def test_who_why_and_which_profile_stand_where_kubectl_looks() -> None:
             assert event["reportingComponent"] == "sigs.k8s.io.descheduler"
             assert event["message"] == f"{NOTE}; {BY}"
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 @pytest.mark.parametrize(
     ("ending", "failures", "expected"),
     [
         pytest.param(E.EVICTED, False, ["Normal"], id="evicted"),
-        pytest.param(E.BUDGET, False, [], id="a failure, and nobody asked"),
+        pytest.param(E.BUDGET, False, [], id="a failure, with failure events off"),
         pytest.param(E.BUDGET, True, ["Warning"], id="a budget refused"),
         pytest.param(E.WEBHOOK, True, ["Warning"], id="a webhook refused"),
         pytest.param(E.ERROR, True, ["Warning"], id="it could not be done"),
         pytest.param(E.CHANGED, True, ["Warning"], id="it was left alone"),
         pytest.param(E.BACKGROUND, True, [], id="begun, which is neither"),
-        pytest.param(E.UNKNOWN, True, [], id="nobody knows yet"),
-        pytest.param(E.GONE, True, [], id="there is no pod to tell it on"),
+        pytest.param(E.UNKNOWN, True, [], id="not known yet"),
+        pytest.param(E.GONE, True, [], id="there is no pod to write it on"),
         pytest.param(E.UNSENT, True, [], id="nothing was tried"),
         pytest.param(E.SHOWN, True, [], id="a dry run"),
     ],
@@ -116,14 +118,14 @@ def test_who_why_and_which_profile_stand_where_kubectl_looks() -> None:
 def test_failures_get_events_only_if_the_policy_asks_for_it(
     ending: MoveResult, failures: bool, expected: list[str]
 ) -> None:
-    async def told() -> None:
-        async with ApiServer([namespace("default")]) as pocket:
-            async with recording(pocket, [], failures=failures) as recorder:
+    async def run_scenario() -> None:
+        async with ApiServer([namespace("default")]) as server:
+            async with recording(server, [], failures=failures) as recorder:
                 recorder.record_move(to_leave(seen()), MoveResponse(ending, "because"))
 
-            assert [it["type"] for it in await kept(pocket)] == expected
+            assert [item["type"] for item in await kept(server)] == expected
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_a_failure_says_why() -> None:
@@ -176,48 +178,48 @@ def test_a_note_is_no_longer_than_the_server_takes() -> None:
     ],
 )
 def test_dropped_events_are_logged_once(troubles: dict[str, Any], line: str) -> None:
-    async def told() -> None:
+    async def run_scenario() -> None:
         lines: list[str] = []
-        async with ApiServer([namespace("default")], **troubles) as pocket:
-            async with recording(pocket, lines) as recorder:
+        async with ApiServer([namespace("default")], **troubles) as server:
+            async with recording(server, lines) as recorder:
                 for i in range(20):
                     recorder.record_move(to_leave(seen(f"web-{i}")), MoveResponse(E.EVICTED))
 
-            assert await kept(pocket) == []
-            assert len([it for it in pocket.requests if it.verb == "create"]) == 20
+            assert await kept(server) == []
+            assert len([request for request in server.requests if request.verb == "create"]) == 20
         assert lines == [line]
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_events_beyond_the_queue_limit_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_events, "_QUEUE_LIMIT", 2)
 
-    async def told() -> None:
+    async def run_scenario() -> None:
         lines: list[str] = []
-        async with ApiServer([namespace("default")]) as pocket:
-            async with recording(pocket, lines) as recorder:
+        async with ApiServer([namespace("default")]) as server:
+            async with recording(server, lines) as recorder:
                 for i in range(5):
                     recorder.record_move(to_leave(seen(f"web-{i}")), MoveResponse(E.EVICTED))
 
-            assert {it["regarding"]["name"] for it in await kept(pocket)} == {"web-0", "web-1"}
+            assert {item["regarding"]["name"] for item in await kept(server)} == {"web-0", "web-1"}
         assert lines == ['WARNING events dropped reason="too many are waiting"']
 
-    story(told())
+    run_with_timeout(run_scenario())
 
 
 def test_the_end_does_not_wait_forever_for_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_events, "_FLUSH_SECONDS", 0.05)
 
-    async def told() -> None:
+    async def run_scenario() -> None:
         lines: list[str] = []
         late = Fault(path=CREATING, delay_seconds=60)
         async with (
-            ApiServer([namespace("default")], faults=[late]) as pocket,
-            recording(pocket, lines) as recorder,
+            ApiServer([namespace("default")], faults=[late]) as server,
+            recording(server, lines) as recorder,
         ):
             recorder.record_move(to_leave(seen()), MoveResponse(E.EVICTED))
 
         assert lines == ['WARNING events dropped reason="no time was left for them"']
 
-    story(told())
+    run_with_timeout(run_scenario())
