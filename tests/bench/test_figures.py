@@ -34,7 +34,7 @@ def test_a_case_measured_again_replaces_itself_and_no_other() -> None:
 
     after = before.updated("on another machine", [case(1000, 0.9, taken="now")])
 
-    assert [(it.nodes, it.our.cpu, it.taken) for it in after.cases] == [
+    assert [(case.nodes, case.our.cpu, case.taken) for case in after.cases] == [
         (100, 0.3, "then"),
         (1000, 0.9, "now"),
     ]
@@ -42,7 +42,7 @@ def test_a_case_measured_again_replaces_itself_and_no_other() -> None:
 
 
 def test_cases_are_sorted_by_size_whatever_was_measured_first() -> None:
-    sizes = [it.nodes for it in section(case(5000, 5), case(100, 0.3), case(1000, 1)).cases]
+    sizes = [entry.nodes for entry in section(case(5000, 5), case(100, 0.3), case(1000, 1)).cases]
 
     assert sizes == [100, 1000, 5000]
 

@@ -125,7 +125,7 @@ def test_every_strategy_finds_work(plugin: str) -> None:
 def owners(held: Objects) -> Counter[str]:
     """Pods of each workload that is no DaemonSet."""
     references = (pod["metadata"]["ownerReferences"][0] for pod in held["Pod"])
-    return Counter(it["uid"] for it in references if it["kind"] != "DaemonSet")
+    return Counter(owner["uid"] for owner in references if owner["kind"] != "DaemonSet")
 
 
 def spreads(held: Objects) -> int:
@@ -141,9 +141,15 @@ def apart(held: Objects) -> bool:
 @pytest.mark.parametrize(
     ("name", "holds"),
     [
-        pytest.param("own-template", lambda it: set(owners(it).values()) == {1}, id="own-template"),
-        pytest.param("one-template", lambda it: len(owners(it)) == 1, id="one-template"),
-        pytest.param("many-spreads", lambda it: spreads(it) == len(owners(it)), id="many-spreads"),
+        pytest.param(
+            "own-template", lambda objects: set(owners(objects).values()) == {1}, id="own-template"
+        ),
+        pytest.param("one-template", lambda objects: len(owners(objects)) == 1, id="one-template"),
+        pytest.param(
+            "many-spreads",
+            lambda objects: spreads(objects) == len(owners(objects)),
+            id="many-spreads",
+        ),
         pytest.param("anti-affinity", apart, id="anti-affinity"),
     ],
 )

@@ -11,13 +11,15 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_a_picture_has_a_row_for_each_node_and_a_column_for_each_cycle() -> None:
-    story = story_of(SETTINGS["`resettle/v1`, OpenShift's two"], builder().SEED)
-    drawn = ElementTree.fromstring(picture([story]))
+    run = story_of(SETTINGS["`resettle/v1`, OpenShift's two"], builder().SEED)
+    drawn = ElementTree.fromstring(picture([run]))
 
     cells = [
-        it for it in drawn.iter(f"{SVG}rect") if it.get("class", "").startswith("s") and it.get("x")
+        element
+        for element in drawn.iter(f"{SVG}rect")
+        if element.get("class", "").startswith("s") and element.get("x")
     ]
     legend = 8
-    assert len(cells) == len(story.loads) * (SHOWN + 1) + legend
-    says = {it.text for it in drawn.iter(f"{SVG}text")}
-    assert {"start", "10", "node-12", f"{story.move_count} moves, still after cycle 8"} <= says
+    assert len(cells) == len(run.loads) * (SHOWN + 1) + legend
+    says = {element.text for element in drawn.iter(f"{SVG}text")}
+    assert {"start", "10", "node-12", f"{run.move_count} moves, still after cycle 8"} <= says

@@ -97,7 +97,7 @@ def test_moves_are_counted_by_plugin_and_plugins_are_not(tmp_path: Path) -> None
     assert moves(tmp_path / "plan.json") == {"RemoveDuplicates": 2, "LowNodeUtilization": 1}
 
 
-def test_a_pod_that_the_peer_evicts_twice_counts_once(tmp_path: Path) -> None:
+def test_a_pod_that_upstream_evicts_twice_counts_once(tmp_path: Path) -> None:
     pairs = [("a/x", "First"), ("a/y", "First"), ("a/x", "Second"), ("b/x", "Second")]
     (tmp_path / "log").write_text("".join(EVICTED.format(*pair) for pair in pairs) + "the end\n")
 
@@ -137,7 +137,7 @@ def test_a_plan_that_fails_is_no_figure(tmp_path: Path, served: Serving) -> None
         ),
     ],
 )
-def test_the_peer_waits_for_its_last_list_and_runs_one_cycle(
+def test_upstream_waits_for_its_last_list_and_runs_one_cycle(
     tmp_path: Path,
     served: Serving,
     monkeypatch: pytest.MonkeyPatch,
@@ -156,7 +156,7 @@ def test_the_peer_waits_for_its_last_list_and_runs_one_cycle(
     assert (cost.evicted, cost.remark) == (evicted, remark)
 
 
-def test_a_peer_that_fails_is_no_figure(tmp_path: Path, served: Serving) -> None:
+def test_upstream_failing_gives_no_figure(tmp_path: Path, served: Serving) -> None:
     stand_in = tmp_path / "stand-in"
     stand_in.write_text("#!/bin/sh\necho no such flag >&2\nexit 1\n")
     stand_in.chmod(0o755)

@@ -58,10 +58,10 @@ def test_equal_factors_are_equal_distances() -> None:
 
 
 def test_the_plot_names_its_axes_its_decades_and_the_exponent() -> None:
-    said = texts(drawn(Panel("CPU seconds", LINEAR, fit_from=1000)))
+    labels = texts(drawn(Panel("CPU seconds", LINEAR, fit_from=1000)))
 
-    assert {"CPU seconds", "nodes", "100", "1,000", "10,000", "0.1", "1", "10"} <= set(said)
-    assert "∝ nodes^1.00" in said
+    assert {"CPU seconds", "nodes", "100", "1,000", "10,000", "0.1", "1", "10"} <= set(labels)
+    assert "∝ nodes^1.00" in labels
 
 
 def test_panels_stand_side_by_side() -> None:

@@ -16,8 +16,8 @@ from bench.report import (
 )
 
 OURS = Cost(1.111, 1.0, 64.4, {"RemoveDuplicates": 1220, "LowNodeUtilization": 1953}, {"start": 90})
-PEER = Cost(50.0, 48.0, 1931.5, {"RemoveDuplicates": 1220, "LowNodeUtilization": 2596})
-CASE = Case(1000, 30_000, "on", [OURS], [PEER])
+UPSTREAM = Cost(50.0, 48.0, 1931.5, {"RemoveDuplicates": 1220, "LowNodeUtilization": 2596})
+CASE = Case(1000, 30_000, "on", [OURS], [UPSTREAM])
 
 
 def test_a_comparison_shows_both_and_their_ratio_beside_the_goal() -> None:
@@ -46,12 +46,12 @@ def test_a_comparison_shows_both_and_their_ratio_beside_the_goal() -> None:
     ],
 )
 def test_a_missed_goal_is_called_so(cpu: float, says: str) -> None:
-    peer = Cost(50.0, cpu, 1931.5)
+    upstream = Cost(50.0, cpu, 1931.5)
 
-    assert says in comparison([Case(1000, 30_000, "on", [OURS], [peer])])
+    assert says in comparison([Case(1000, 30_000, "on", [OURS], [upstream])])
 
 
-def test_without_the_peer_our_figures_stand_alone() -> None:
+def test_without_upstream_our_figures_stand_alone() -> None:
     text = comparison([Case(1000, 30_000, "on", [OURS])])
 
     assert "resettle" in text
@@ -60,12 +60,12 @@ def test_without_the_peer_our_figures_stand_alone() -> None:
 
 
 def test_a_size_without_a_goal_has_plain_ratios() -> None:
-    assert "goal" not in comparison([Case(300, 9000, "on", [OURS], [PEER])])
+    assert "goal" not in comparison([Case(300, 9000, "on", [OURS], [UPSTREAM])])
 
 
 def test_a_remark_stands_below_the_table() -> None:
-    peer = Cost(50.0, 48.0, 1931.5, remark="ended after 50 s")
-    *_, last = comparison([Case(1000, 30_000, "on", [OURS], [peer])]).split("\n\n")
+    upstream = Cost(50.0, 48.0, 1931.5, remark="ended after 50 s")
+    *_, last = comparison([Case(1000, 30_000, "on", [OURS], [upstream])]).split("\n\n")
 
     assert last == "1,000 nodes, 30,000 pods, nodeFit on: the descheduler ended after 50 s."
 

@@ -93,9 +93,9 @@ def test_our_own_client_reads_the_whole_cluster(server: Server) -> None:
 
 
 def test_a_streaming_list_is_declined_so_that_clients_fall_back(server: Server) -> None:
-    status, said = asked(server, "/api/v1/pods?watch=true&sendInitialEvents=true")
+    status, body = asked(server, "/api/v1/pods?watch=true&sendInitialEvents=true")
 
-    assert (status, said["reason"]) == (422, "Invalid")
+    assert (status, body["reason"]) == (422, "Invalid")
 
 
 def test_a_watch_stays_open_and_sends_bookmarks(
@@ -130,10 +130,10 @@ def test_a_watch_ends_when_its_time_is_up(server: Server) -> None:
 def test_discovery_has_what_client_go_asks(
     server: Server, path: str, holds: dict[str, Any]
 ) -> None:
-    status, said = asked(server, path)
+    status, body = asked(server, path)
 
     assert status == 200
-    assert said.items() >= holds.items()
+    assert body.items() >= holds.items()
 
 
 def test_discovery_offers_evictions(server: Server) -> None:
@@ -151,9 +151,9 @@ def test_an_eviction_is_granted_and_counted(server: Server) -> None:
     before = server.cluster.account()["evictions"]
 
     path = "/api/v1/namespaces/team-0001/pods/web-1/eviction"
-    status, said = asked(server, path, "POST", {"kind": "Eviction"})
+    status, body = asked(server, path, "POST", {"kind": "Eviction"})
 
-    assert (status, said["status"]) == (201, "Success")
+    assert (status, body["status"]) == (201, "Success")
     assert server.cluster.account()["evictions"] == before + 1
 
 
@@ -166,16 +166,16 @@ def test_an_eviction_is_granted_and_counted(server: Server) -> None:
     ],
 )
 def test_what_deschedulers_create_besides_is_granted(server: Server, path: str) -> None:
-    status, said = asked(server, path, "POST", {"kind": "Something"})
+    status, body = asked(server, path, "POST", {"kind": "Something"})
 
-    assert (status, said["kind"]) == (201, "Something")
+    assert (status, body["kind"]) == (201, "Something")
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_what_is_not_served_is_not_found_and_counted(server: Server, method: str) -> None:
-    status, said = asked(server, "/apis/apps/v1/deployments", method, {})
+    status, body = asked(server, "/apis/apps/v1/deployments", method, {})
 
-    assert (status, said["reason"]) == (404, "NotFound")
+    assert (status, body["reason"]) == (404, "NotFound")
     assert "unknown /apis/apps/v1/deployments" in server.cluster.account()["requests"]
 
 
@@ -194,10 +194,10 @@ def test_one_list_can_be_held_back_until_a_client_has_caught_up(server: Server) 
 
 def test_what_is_held_back_from_one_is_not_held_back_from_a_plain_list(server: Server) -> None:
     asked(server, "/bench/hold", "POST", {})
-    status, said = asked(server, f"{LAST}?limit=500")
+    status, body = asked(server, f"{LAST}?limit=500")
     asked(server, "/bench/release", "POST", {})
 
-    assert (status, len(said["items"])) == (200, 3)
+    assert (status, len(body["items"])) == (200, 3)
 
 
 @pytest.mark.parametrize(

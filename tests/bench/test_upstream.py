@@ -23,7 +23,7 @@ def test_the_version_is_pinned() -> None:
     assert "require sigs.k8s.io/descheduler v0.36.0\n" in MODULE
 
 
-def test_a_built_peer_is_taken_from_the_cache(tmp_path: Path) -> None:
+def test_an_upstream_that_is_built_is_taken_from_the_cache(tmp_path: Path) -> None:
     binary = program(tmp_path / "descheduler-v0.36.0" / "descheduler", f"echo '{SAYS}'")
 
     upstream = build_upstream(tmp_path)
@@ -64,12 +64,12 @@ def test_without_go_the_reason_is_given(tmp_path: Path, monkeypatch: pytest.Monk
         build_upstream(tmp_path / "cache")
 
 
-def test_a_file_that_does_not_run_is_no_peer(tmp_path: Path) -> None:
+def test_a_file_that_does_not_run_is_not_upstream(tmp_path: Path) -> None:
     with pytest.raises(UpstreamUnavailable, match="does not run"):
         read_binary(tmp_path / "missing")
 
 
-def test_without_a_peer_the_runner_says_so_and_goes_on(
+def test_without_upstream_the_runner_says_so_and_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert find_upstream(tmp_path / "missing") is None

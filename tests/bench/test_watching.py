@@ -16,15 +16,15 @@ def test_pods_that_go_are_followed_by_their_like_on_the_nodes_of_others() -> Non
 
     events = [json.loads(line) for line in replaced(pods, version=2000, seed=1)]
 
-    gone = [it["object"] for it in events if it["type"] == "DELETED"]
-    come = [it["object"] for it in events if it["type"] == "ADDED"]
-    assert [it["metadata"]["uid"] for it in gone] == [
-        json.loads(it)["metadata"]["uid"] for it in pods
+    gone = [event["object"] for event in events if event["type"] == "DELETED"]
+    come = [event["object"] for event in events if event["type"] == "ADDED"]
+    assert [pod["metadata"]["uid"] for pod in gone] == [
+        json.loads(pod)["metadata"]["uid"] for pod in pods
     ]
-    assert not {it["metadata"]["uid"] for it in gone} & {it["metadata"]["uid"] for it in come}
-    places = [sorted(it["spec"]["nodeName"] for it in side) for side in (gone, come)]
+    assert not {pod["metadata"]["uid"] for pod in gone} & {pod["metadata"]["uid"] for pod in come}
+    places = [sorted(pod["spec"]["nodeName"] for pod in side) for side in (gone, come)]
     assert places[0] == places[1]
-    versions = [int(it["object"]["metadata"]["resourceVersion"]) for it in events]
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
     assert (len(set(versions)), max(versions)) == (80, versions[-1])
 
 
