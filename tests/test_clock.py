@@ -11,7 +11,7 @@ PARIS = timezone(timedelta(hours=1))
 
 
 @pytest.mark.parametrize(
-    ("later", "said"),
+    ("later", "text"),
     [
         pytest.param(timedelta(), "2026-01-31T12:00:00", id="on the second"),
         pytest.param(timedelta(microseconds=999_999), "2026-01-31T12:00:00", id="within it"),
@@ -21,8 +21,8 @@ PARIS = timezone(timedelta(hours=1))
 )
 @pytest.mark.parametrize("zone", [UTC, PARIS])
 def test_times_are_written_to_the_second_whatever_was_written_before(
-    later: timedelta, said: str, zone: timezone
+    later: timedelta, text: str, zone: timezone
 ) -> None:
     assert to_the_second(NOON) == "2026-01-31T12:00:00"
 
-    assert to_the_second((NOON + later).astimezone(zone)) == said
+    assert to_the_second((NOON + later).astimezone(zone)) == text

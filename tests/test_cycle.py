@@ -1,4 +1,4 @@
-"""Whole cycles against a pocket server: declined pods replaced, and moves that go on in between."""
+"""Whole cycles against a test API server: replaced pods, and moves that go on in between."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def world(count: int, **more: Any) -> World:
     return cluster(node("n1").holding(*held), node("n2"))
 
 
-def house(rig: Rig, document: dict[str, Any], *, in_background: bool = True) -> CycleContext:
+def cycle_context(
+    rig: Rig, document: dict[str, Any], *, in_background: bool = True
+) -> CycleContext:
     return CycleContext(
         descheduler=planner(document),
         cache=rig.cache,
@@ -53,9 +55,9 @@ def house(rig: Rig, document: dict[str, Any], *, in_background: bool = True) -> 
     )
 
 
-async def cycle(rig: Rig, lived_in: CycleContext) -> CycleReport:
+async def cycle(rig: Rig, context: CycleContext) -> CycleReport:
     """One cycle, with all of its effects known afterwards."""
-    report = await run_cycle(lived_in)
+    report = await run_cycle(context)
     await caught_up(rig.server, rig.cache)
     return report
 
@@ -64,66 +66,66 @@ async def cycle(rig: Rig, lived_in: CycleContext) -> CycleReport:
 
 
 def test_who_is_declined_is_replaced_and_the_limit_holds() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         async with rigged(world(6)) as rig:
             for name in ("p0", "p2"):
                 rig.server.faults.add(
                     Fault(path=f"*/{name}/eviction", status=403, message=f"{DENIED}no")
                 )
-            report = await cycle(rig, house(rig, policy(maxNoOfPodsToEvictTotal=2)))
+            report = await cycle(rig, cycle_context(rig, policy(maxNoOfPodsToEvictTotal=2)))
 
             assert rig.asked == ["p0", "p1", "p2", "p3"]
             assert rig.leaving == {"p1", "p3"}
             assert report.endings == {E.EVICTED: 2, E.WEBHOOK: 2}
-            assert [len(one.plan.moves) for one in report.rounds] == [2, 1, 1]
+            assert [len(round_.plan.moves) for round_ in report.rounds] == [2, 1, 1]
 
-    run_with_timeout(told())
+    run_with_timeout(scenario())
 
 
 def test_rounds_come_to_an_end_when_everybody_declines() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         async with rigged(world(9)) as rig:
             rig.server.faults.add(
                 Fault(path="*/eviction", status=403, message=f"{DENIED}no", times=99)
             )
-            report = await cycle(rig, house(rig, policy(maxNoOfPodsToEvictTotal=1)))
+            report = await cycle(rig, cycle_context(rig, policy(maxNoOfPodsToEvictTotal=1)))
 
             assert rig.asked == ["p0", "p1", "p2", "p3"]
             assert report.endings == {E.WEBHOOK: 4}
 
-    run_with_timeout(told())
+    run_with_timeout(scenario())
 
 
 def test_an_answer_that_was_lost_seeks_no_substitute() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         async with rigged(world(4)) as rig:
             rig.server.faults.add(Fault(path="*/p0/eviction", cut_after_bytes=0))
-            report = await cycle(rig, house(rig, policy(maxNoOfPodsToEvictTotal=2)))
+            report = await cycle(rig, cycle_context(rig, policy(maxNoOfPodsToEvictTotal=2)))
 
             assert rig.asked == ["p0", "p1"]
             assert report.endings == {E.UNKNOWN: 1, E.EVICTED: 1}
             assert rig.leaving == {"p0", "p1"}
 
-    run_with_timeout(told())
+    run_with_timeout(scenario())
 
 
 def test_a_next_cycle_goes_on_where_the_limit_ended_the_last() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         async with rigged(world(5)) as rig:
-            lived_in = house(rig, policy(maxNoOfPodsToEvictTotal=2))
+            context = cycle_context(rig, policy(maxNoOfPodsToEvictTotal=2))
             for _ in range(4):
-                await cycle(rig, lived_in)
+                await cycle(rig, context)
 
             assert rig.asked == ["p0", "p1", "p2", "p3", "p4"]
 
-    run_with_timeout(told())
+    run_with_timeout(scenario())
 
 
 # -- moves in the background ----------------------------------------------------------------------
 
 
 def begins_to_move(rig: Rig, times: int = 99) -> None:
-    """Whoever moves virtual machines accepts every request."""
+    """Has the mover of virtual machines accept every request."""
     rig.server.faults.add(Fault(path="*/eviction", status=429, message=BEGUN, times=times))
 
 
@@ -132,76 +134,76 @@ def mark(rig: Rig, name: str, value: str | None) -> None:
 
 
 def test_no_second_request_is_sent_while_others_move_a_pod_and_limits_count_it() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         async with rigged(world(4, annotations=WILLING)) as rig:
             begins_to_move(rig)
-            lived_in = house(rig, policy(maxNoOfPodsToEvictTotal=2))
+            context = cycle_context(rig, policy(maxNoOfPodsToEvictTotal=2))
             for _ in range(3):
-                await cycle(rig, lived_in)
+                await cycle(rig, context)
             assert rig.asked == ["p0", "p1"]
 
             mark(rig, "p0", "true")
             mark(rig, "p1", "true")
-            await cycle(rig, lived_in)
+            await cycle(rig, context)
             rig.clock.advance(timedelta(seconds=10 * PATIENCE_SECONDS))
-            await cycle(rig, lived_in)
+            await cycle(rig, context)
             assert rig.asked == ["p0", "p1"], "what is confirmed never ages"
 
             rig.server.store.delete("Pod", "p0")
             await caught_up(rig.server, rig.cache)
-            await cycle(rig, lived_in)
+            await cycle(rig, context)
             assert rig.asked == ["p0", "p1", "p2"], "who has gone makes room for the next"
 
-    run_with_timeout(told())
+    run_with_timeout(scenario())
 
 
 @pytest.mark.parametrize(
     ("seconds", "asked"),
     [
         pytest.param(PATIENCE_SECONDS, ["p0"], id="patience lasts"),
-        pytest.param(PATIENCE_SECONDS + 1, ["p0", "p0"], id="nobody confirmed it in time"),
+        pytest.param(PATIENCE_SECONDS + 1, ["p0", "p0"], id="not confirmed in time"),
     ],
 )
-def test_an_acceptance_that_nobody_confirms_is_given_up(seconds: float, asked: list[str]) -> None:
-    async def told() -> None:
+def test_an_acceptance_that_is_not_confirmed_is_given_up(seconds: float, asked: list[str]) -> None:
+    async def scenario() -> None:
         async with rigged(world(1, annotations=WILLING)) as rig:
             begins_to_move(rig)
-            lived_in = house(rig, policy())
-            await cycle(rig, lived_in)
+            context = cycle_context(rig, policy())
+            await cycle(rig, context)
             rig.clock.advance(timedelta(seconds=seconds))
-            await cycle(rig, lived_in)
+            await cycle(rig, context)
 
             assert rig.asked == asked
 
-    run_with_timeout(told())
+    run_with_timeout(scenario())
 
 
 def test_a_move_that_failed_may_be_asked_for_again() -> None:
-    async def told() -> None:
+    async def scenario() -> None:
         async with rigged(world(1, annotations=WILLING)) as rig:
             begins_to_move(rig)
-            lived_in = house(rig, policy())
-            await cycle(rig, lived_in)
+            context = cycle_context(rig, policy())
+            await cycle(rig, context)
             for value in ("true", None):
                 mark(rig, "p0", value)
                 await caught_up(rig.server, rig.cache)
-            await cycle(rig, lived_in)
+            await cycle(rig, context)
 
             assert rig.asked == ["p0", "p0"]
 
-    run_with_timeout(told())
+    run_with_timeout(scenario())
 
 
 def test_with_the_gate_closed_every_cycle_asks_again() -> None:
     """The storm that the ledger is there to prevent."""
 
-    async def told() -> None:
+    async def scenario() -> None:
         async with rigged(world(1, annotations=WILLING)) as rig:
             begins_to_move(rig)
-            lived_in = house(rig, policy(), in_background=False)
-            reports = [await cycle(rig, lived_in) for _ in range(3)]
+            context = cycle_context(rig, policy(), in_background=False)
+            reports = [await cycle(rig, context) for _ in range(3)]
 
             assert rig.asked == ["p0"] * 3
             assert [report.endings for report in reports] == [{E.WEBHOOK: 1}] * 3
 
-    run_with_timeout(told())
+    run_with_timeout(scenario())

@@ -51,7 +51,7 @@ def test_a_line_for_programs_is_one_object() -> None:
     )
 
 
-def test_the_time_is_told_in_utc_wherever_the_clock_hangs() -> None:
+def test_times_are_in_utc_in_every_time_zone() -> None:
     stream = io.StringIO()
 
     Log.on(stream, Paris()).info("awake")
@@ -69,7 +69,7 @@ def test_the_time_is_told_in_utc_wherever_the_clock_hangs() -> None:
         pytest.param(9, ["DEBUG", "DEBUG", "INFO", "WARNING", "ERROR"], id="and ever after"),
     ],
 )
-def test_verbosity_decides_what_is_told(verbosity: int, levels: list[str]) -> None:
+def test_verbosity_decides_what_is_logged(verbosity: int, levels: list[str]) -> None:
     log, stream = written(verbosity=verbosity)
 
     for tell in (log.debug, log.detail, log.info, log.warning, log.error):
@@ -125,9 +125,18 @@ def test_facts_never_take_the_place_of_the_level_or_the_event() -> None:
 
     log.info("kept", level="high", msg="other", ts=0, event="any")
 
-    told = json.loads(stream.getvalue())
-    assert (told["level"], told["msg"], told["ts"]) == ("info", "kept", "2026-01-31T12:00:00.250Z")
-    assert (told["level_"], told["msg_"], told["ts_"], told["event"]) == ("high", "other", 0, "any")
+    facts = json.loads(stream.getvalue())
+    assert (facts["level"], facts["msg"], facts["ts"]) == (
+        "info",
+        "kept",
+        "2026-01-31T12:00:00.250Z",
+    )
+    assert (facts["level_"], facts["msg_"], facts["ts_"], facts["event"]) == (
+        "high",
+        "other",
+        0,
+        "any",
+    )
 
 
 anything = st.recursive(
@@ -138,13 +147,13 @@ anything = st.recursive(
 
 @given(facts=st.dictionaries(st.sampled_from(["pod", "node", "level", "reason"]), anything))
 def test_whatever_the_facts_it_is_one_line_and_valid_json(facts: dict[str, Any]) -> None:
-    people, told = written()
+    people, text = written()
     programs, objects = written("json")
 
     people.info("seen", **facts)
     programs.info("seen", **facts)
 
-    assert len(told.getvalue().splitlines()) == 1
+    assert len(text.getvalue().splitlines()) == 1
     assert len(objects.getvalue().splitlines()) == 1
     strict = json.loads(objects.getvalue(), parse_constant=pytest.fail)
     assert set(strict) == {"ts", "level", "msg"} | {
@@ -158,8 +167,8 @@ def test_a_reader_who_has_gone_is_no_reason_to_stop() -> None:
     stream = os.fdopen(writer, "w", encoding="utf-8")
     log = Log.on(stream, Noon())
 
-    log.info("nobody listens")
-    log.error("still nobody listens")
+    log.info("no reader")
+    log.error("still no reader")
 
     with pytest.raises(BrokenPipeError):
         stream.close()
@@ -178,7 +187,7 @@ def test_letters_that_the_stream_cannot_write_are_no_reason_to_stop_either() -> 
     assert kept.getvalue() == b"2026-01-31T12:00:00Z INFO seen it=Bern\n"
 
 
-def test_a_repeated_trouble_is_told_once_and_again_when_it_changes() -> None:
+def test_a_repeated_problem_is_logged_once_and_again_when_it_changes() -> None:
     lines: list[str] = []
     log = Log.to(lines)
 
@@ -192,14 +201,14 @@ def test_a_repeated_trouble_is_told_once_and_again_when_it_changes() -> None:
     ]
 
 
-def test_a_trouble_that_went_away_is_told_when_it_comes_back() -> None:
+def test_a_problem_that_went_away_is_logged_when_it_comes_back() -> None:
     lines: list[str] = []
     log = Log.to(lines)
 
     log.only_when_new("watch Pod").warning("watch broken")
     log.forget("watch Pod")
     log.only_when_new("watch Pod").warning("watch broken")
-    log.forget("never heard of")
+    log.forget("unknown key")
 
     assert lines == ["WARNING watch broken"] * 2
 

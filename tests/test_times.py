@@ -22,9 +22,7 @@ from resettle.times import format_duration, policy_duration
         pytest.param(timedelta(days=3, hours=4, minutes=5), "3d 4h", "76h5m", id="days"),
     ],
 )
-def test_a_span_is_told_briefly_and_written_exactly(
-    span: timedelta, words: str, exact: str
-) -> None:
+def test_a_span_has_a_short_and_an_exact_form(span: timedelta, words: str, exact: str) -> None:
     assert (format_duration(span), policy_duration(span)) == (words, exact)
 
 
