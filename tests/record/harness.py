@@ -79,7 +79,7 @@ def write(
 ) -> list[CycleReport]:
     """Records a cycle over each of the snapshots in one run."""
     archive = RecordWriter(folder, bounds)
-    reports = [lived(OLD_PODS, it, by_name(endings)) for it in snapshots]
+    reports = [lived(OLD_PODS, snapshot, by_name(endings)) for snapshot in snapshots]
     for snapshot, report in zip(snapshots, reports, strict=True):
         archive.write(snapshot, report)
     archive.close()
@@ -94,13 +94,13 @@ def replays_as(
     snapshot = book.snapshot(recorded, kinds)
     replay = replay_cycle(recorded, rebuild_descheduler(recorded, plugins), snapshot)
     assert [plan_json(act.plan) for act in replay.rounds] == [
-        plan_json(one.plan) for one in report.rounds
+        plan_json(round_.plan) for round_ in report.rounds
     ]
-    assert [[it.response for it in one.moves] for one in recorded.entry.rounds] == [
-        list(one.responses) for one in report.rounds
+    assert [[move.response for move in round_.moves] for round_ in recorded.entry.rounds] == [
+        list(round_.responses) for round_ in report.rounds
     ]
     earlier_rounds = NO_EARLIER_ROUNDS
-    for act, one in zip(replay.rounds, report.rounds, strict=True):
+    for act, round_ in zip(replay.rounds, report.rounds, strict=True):
         assert act.earlier_rounds.moves.keys() == earlier_rounds.moves.keys()
-        earlier_rounds = earlier_rounds.after(one.plan.moves, one.responses)
+        earlier_rounds = earlier_rounds.after(round_.plan.moves, round_.responses)
     return snapshot

@@ -34,18 +34,18 @@ def passed_on(*snapshots: Snapshot, kinds: tuple[Kind, ...] = ()) -> Snapshot:
 
 def content(snapshot: Snapshot) -> dict[str, Any]:
     """All that a snapshot holds, as plain values, whatever fields it has."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in fields(snapshot):
         value = getattr(snapshot, field.name)
         match field.name:
             case "node_index":
-                value = [plain(it) for it in value]
+                value = [plain(item) for item in value]
             case "pod_index":
-                value = [plain(it) for it in value.all_pods]
+                value = [plain(pod) for pod in value.all_pods]
             case _ if isinstance(value, dict):
-                value = {key: plain(it) for key, it in value.items()}
-        found[field.name] = value
-    return found
+                value = {key: plain(item) for key, item in value.items()}
+        values[field.name] = value
+    return values
 
 
 def plain(thing: Any) -> Any:
@@ -58,9 +58,9 @@ def plain(thing: Any) -> Any:
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(cases(), cases())
-def test_any_snapshot_comes_back_as_it_was(one: Case, other: Case) -> None:
-    first = replace(World(one.objects).snapshot(), moving=one.moving)
-    then = replace(World(other.objects).snapshot(), moving=other.moving)
+def test_any_snapshot_comes_back_as_it_was(case: Case, later: Case) -> None:
+    first = replace(World(case.objects).snapshot(), moving=case.moving)
+    then = replace(World(later.objects).snapshot(), moving=later.moving)
 
     assert content(passed_on(first)) == content(first)
     assert content(passed_on(first, then)) == content(then)
@@ -75,7 +75,7 @@ def test_what_many_share_is_shared_again() -> None:
 
     assert len(after.pod_index.templates) == len(before.pod_index.templates)
     assert len(after.pod_index.states) == len(before.pod_index.states)
-    assert len({id(it.spec.demand) for it in after.pods}) == 1
+    assert len({id(pod.spec.demand) for pod in after.pods}) == 1
 
 
 def test_every_field_of_a_snapshot_has_its_change() -> None:
@@ -105,7 +105,7 @@ def test_objects_of_a_plugins_own_kind_come_back() -> None:
     assert passed_on(snapshot, later, kinds=(WIDGET,)).others == later.others
 
 
-def test_a_kind_that_nobody_reads_any_more_is_an_error() -> None:
+def test_a_kind_that_no_plugin_reads_any_more_is_an_error() -> None:
     with pytest.raises(InputError, match="kind Widget, which no installed plugin reads"):
         passed_on(replace(EMPTY_SNAPSHOT, others={"Widget": (Widget("a"),)}))
 
@@ -121,14 +121,14 @@ def test_what_plugins_remember_comes_back() -> None:
     assert passed_on(snapshot, snapshot).history == memory
 
 
-def test_what_was_measured_comes_back_be_it_no_number() -> None:
+def test_measurements_come_back_even_if_they_are_not_numbers() -> None:
     used = Used(NOW, {"cpu": 10**9, "memory": 10**22})
     usage = {
         METRICS_API: Readings(nodes={"n1": used}, pods={"default/a": used}),
         MetricsQuery("Prometheus", "load"): Readings(
             figures=(Figure("n1", 0.1, NOW), Figure("", float("inf"), NOW)), failure=""
         ),
-        MetricsQuery("Prometheus", "other"): Readings(failure="nobody answers"),
+        MetricsQuery("Prometheus", "other"): Readings(failure="no answer"),
     }
     snapshot = EMPTY_SNAPSHOT.with_usage(usage)
     odd = Readings(figures=(Figure("n1", float("nan"), NOW),))

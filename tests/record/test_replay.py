@@ -32,7 +32,7 @@ from tests.record.harness import OLD_PODS, PLENTY, lived, replays_as, world
 
 ANY = [
     MoveResult.EVICTED,
-    *(it for it in MoveResult if it not in (MoveResult.SHOWN, MoveResult.UNSENT)),
+    *(result for result in MoveResult if result not in (MoveResult.SHOWN, MoveResult.UNSENT)),
 ]
 FEW = RecordLimits(size=1 << 14, age=timedelta(days=365))
 THOROUGH = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -58,7 +58,7 @@ def cycles(
             later = mixed(dice, objects, world.objects)
             scratch = taken(later, decoder, number + 1)
             snapshot = snapshot.next(changes(objects, later, scratch))
-        uids = [it.uid for it in snapshot.pods]
+        uids = [pod.uid for pod in snapshot.pods]
         snapshot = replace(
             snapshot,
             history=report.plan.history,
@@ -92,7 +92,7 @@ def test_every_plan_of_every_recorded_cycle_is_drawn_again(
 
         book = RecordReader(name)
         assert book.warnings == []
-        kept = {it.entry.cycle: it for it in book.cycles}
+        kept = {cycle.entry.cycle: cycle for cycle in book.cycles}
         assert max(kept) == count
         assert bounds is FEW or len(kept) == count
         for number, recorded in kept.items():
@@ -123,7 +123,7 @@ def test_what_was_whole_before_a_cut_is_whole_after_it(case: Case, seed: int, cu
                 RecordReader(name)
             return
         book = RecordReader(name)
-        assert [it.entry.cycle for it in book.cycles] == list(range(1, len(book.cycles) + 1))
+        assert [cycle.entry.cycle for cycle in book.cycles] == list(range(1, len(book.cycles) + 1))
         for recorded, report in zip(book.cycles, reports, strict=False):
             replays_as(book, recorded, report)
 
@@ -139,8 +139,14 @@ def test_a_policy_is_written_when_it_changes() -> None:
         archive.close()
 
         book = RecordReader(name)
-        assert [it.entry.policy is None for it in book.cycles] == [False, True, False, True, False]
-        assert [json.loads(it.policy) for it in book.cycles] == [
+        assert [cycle.entry.policy is None for cycle in book.cycles] == [
+            False,
+            True,
+            False,
+            True,
+            False,
+        ]
+        assert [json.loads(cycle.policy) for cycle in book.cycles] == [
             *([OLD_PODS] * 2),
             *([strict] * 2),
             OLD_PODS,

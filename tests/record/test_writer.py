@@ -45,11 +45,11 @@ def two_hours(*gone: str) -> list[Snapshot]:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(it.name for it in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir())
 
 
 def numbers(folder: Path) -> list[int]:
-    return [it.entry.cycle for it in RecordReader(str(folder)).cycles]
+    return [cycle.entry.cycle for cycle in RecordReader(str(folder)).cycles]
 
 
 # -- what there is -------------------------------------------------------------------------------
@@ -65,8 +65,10 @@ def test_a_segment_is_a_capture_and_what_changed_since(tmp_path: Path) -> None:
         "00000001-20260131T120000Z.objects.gz",
     ]
     book = RecordReader(str(tmp_path))
-    seen = [replays_as(book, it, report) for it, report in zip(book.cycles, reports, strict=True)]
-    assert [sorted(pod.name for pod in it.pods) for it in seen] == [
+    seen = [
+        replays_as(book, cycle, report) for cycle, report in zip(book.cycles, reports, strict=True)
+    ]
+    assert [sorted(pod.name for pod in item.pods) for item in seen] == [
         ["a", "b", "c", "d", "e"],
         ["a", "b", "d", "e"],
         ["b", "d", "e"],
@@ -81,7 +83,7 @@ def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
     write(folder, [world("a")])
 
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert {it.stat().st_mode & 0o777 for it in folder.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
 
 
 def test_numbers_go_on_where_the_last_run_ended(tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ def test_numbers_go_on_where_the_last_run_ended(tmp_path: Path) -> None:
 def test_another_cluster_all_at_once_begins_a_segment(tmp_path: Path) -> None:
     write(tmp_path, [world("a", "b", "c"), world("a", "x", "y")])
 
-    assert [it.first for it in segments_in(tmp_path)] == [1, 2]
+    assert [segment.first for segment in segments_in(tmp_path)] == [1, 2]
 
 
 def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
@@ -115,7 +117,7 @@ def test_a_segment_ends_with_its_share_of_the_age_and_the_oldest_goes(tmp_path: 
     every = [later(first, HOUR * i) for i in range(40)]
     write(tmp_path, every, RecordLimits(size=1 << 30, age=16 * HOUR))
 
-    began = [it.began for it in segments_in(tmp_path)]
+    began = [segment.began for segment in segments_in(tmp_path)]
     assert began[-1] - began[0] <= 18 * HOUR, "one more than the age is in its oldest segment"
     assert set(numbers(tmp_path)) >= set(range(40 - 15, 41)), "what is young enough is there"
 
@@ -126,7 +128,7 @@ def test_the_size_is_kept(tmp_path: Path) -> None:
     for i in range(60):
         snapshot = renamed(later(snapshot, HOUR), i)
         archive.write(snapshot, lived(OLD_PODS, snapshot, by_name({})))
-        sizes = sum(it.stat().st_size for it in tmp_path.iterdir())
+        sizes = sum(path.stat().st_size for path in tmp_path.iterdir())
         assert sizes <= bounds.size
     archive.close()
 
@@ -138,7 +140,9 @@ def test_the_size_is_kept(tmp_path: Path) -> None:
 
 def renamed(snapshot: Snapshot, number: int) -> Snapshot:
     """The cluster with another uid for a tenth of its pods."""
-    put = [structs.replace(it, uid=os.urandom(16).hex()) for it in snapshot.pods[number % 10 :: 10]]
+    put = [
+        structs.replace(pod, uid=os.urandom(16).hex()) for pod in snapshot.pods[number % 10 :: 10]
+    ]
     return snapshot.next(Changes(at=snapshot.taken_at, pods=Change(tuple(put))))
 
 
@@ -169,11 +173,11 @@ def files_of_at_most(size: int) -> Iterator[None]:
 def test_a_full_disk_costs_a_cycle_and_no_more(tmp_path: Path) -> None:
     names_of = [f"pod-{i}" for i in range(200)]
     snapshots = [later(world(*names_of), HOUR * i, *names_of[:i]) for i in range(4)]
-    reports = [lived(OLD_PODS, it, by_name({})) for it in snapshots]
+    reports = [lived(OLD_PODS, snapshot, by_name({})) for snapshot in snapshots]
     archive = RecordWriter(tmp_path, PLENTY)
 
     archive.write(snapshots[0], reports[0])
-    size = max(it.stat().st_size for it in tmp_path.iterdir())
+    size = max(path.stat().st_size for path in tmp_path.iterdir())
     with files_of_at_most(size), pytest.raises(OSError, match="too large"):
         archive.write(snapshots[1], reports[1])
     with files_of_at_most(10), pytest.raises(OSError, match="too large"):
@@ -182,25 +186,25 @@ def test_a_full_disk_costs_a_cycle_and_no_more(tmp_path: Path) -> None:
     archive.close()
 
     book = RecordReader(str(tmp_path))
-    assert [it.entry.cycle for it in book.cycles] == [1, 2]
+    assert [cycle.entry.cycle for cycle in book.cycles] == [1, 2]
     for recorded, report in zip(book.cycles, (reports[0], reports[3]), strict=True):
         replays_as(book, recorded, report)
 
 
-def test_a_second_run_is_told_to_go_elsewhere(tmp_path: Path) -> None:
-    snapshot, one, other = (
+def test_a_second_run_cannot_write_to_the_same_record(tmp_path: Path) -> None:
+    snapshot, first, second = (
         world("a"),
         RecordWriter(tmp_path, PLENTY),
         RecordWriter(tmp_path, PLENTY),
     )
     report = lived(OLD_PODS, snapshot, by_name({}))
-    one.write(snapshot, report)
+    first.write(snapshot, report)
     with pytest.raises(InputError, match="another run writes to it"):
-        other.write(snapshot, report)
+        second.write(snapshot, report)
 
-    one.close()
-    other.write(snapshot, report)
-    other.close()
+    first.close()
+    second.write(snapshot, report)
+    second.close()
     assert numbers(tmp_path) == [1, 2]
 
 
@@ -239,7 +243,7 @@ def test_a_torn_entry_is_left_out_with_a_word(tmp_path: Path) -> None:
         f"{segment.cycles.name} ends in an incomplete entry, which is skipped; "
         "it is being written, or the run was killed"
     ]
-    assert [it.entry.cycle for it in book.cycles] == [1]
+    assert [cycle.entry.cycle for cycle in book.cycles] == [1]
     replays_as(book, book.cycles[0], reports[0])
 
 
@@ -267,7 +271,7 @@ def test_another_version_is_not_believed(tmp_path: Path, monkeypatch: pytest.Mon
 
     with pytest.raises(InputError, match=r"by resettle 0\S+; this is 9\.9\.9, which may decide"):
         book.snapshot(book.cycles[0])
-    assert [it.key for it in book.cycles[0].entry.moves] == ["default/a"]
+    assert [move.key for move in book.cycles[0].entry.moves] == ["default/a"]
 
 
 def test_another_form_is_left_out_and_its_numbers_count(tmp_path: Path) -> None:
@@ -283,7 +287,7 @@ def test_another_form_is_left_out_and_its_numbers_count(tmp_path: Path) -> None:
         RecordReader(str(tmp_path))
     write(tmp_path, [later(world("a"), 2 * HOUR)])
     book = RecordReader(str(tmp_path))
-    assert [it.entry.cycle for it in book.cycles] == [3]
+    assert [cycle.entry.cycle for cycle in book.cycles] == [3]
     assert "in a format that this version does not know" in book.warnings[0]
 
 
@@ -292,8 +296,8 @@ def remember_a_set(args: Args, view: View, draft: Draft) -> None:
 
 
 def propose_by_name(args: Args, view: View, draft: Draft) -> None:
-    for it in sorted(view.pods, key=lambda pod: pod.name):
-        draft.propose(it, because="of its name")
+    for pod in sorted(view.pods, key=lambda pod: pod.name):
+        draft.propose(pod, because="of its name")
 
 
 def propose_the_last(args: Args, view: View, draft: Draft) -> None:
@@ -323,7 +327,7 @@ def test_memory_that_cannot_be_written_is_not_guessed(tmp_path: Path) -> None:
         replays_as(book, book.cycles[1], second, plugins)
 
 
-def test_a_plugin_that_is_gone_or_decides_otherwise_is_told(tmp_path: Path) -> None:
+def test_a_plugin_that_is_gone_or_decides_otherwise_is_an_error(tmp_path: Path) -> None:
     then = REGISTRY.with_plugins(Plugin(name="Alphabet", deschedule=propose_by_name))
     document, snapshot = policy_of("Alphabet"), world("a", "b")
     archive = RecordWriter(tmp_path, PLENTY)

@@ -30,20 +30,20 @@ def world(*pods: dict[str, Any]) -> list[dict[str, Any]]:
     return [full.node, node("n2").node, *full.pods]
 
 
-def play(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
+def play(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
 
 
 class Recording:
-    """A run that is recorded, and its reports as another witness heard them."""
+    """A run that is recorded, and its reports as another observer received them."""
 
     def __init__(
         self, stage: Stage, scribe: CycleRecorder, reports: list[CycleReport], log: list[str]
     ) -> None:
         self.stage, self.scribe, self.reports, self._log = stage, scribe, reports, log
 
-    def told(self, event: str) -> list[str]:
-        """The lines of the scribe that speak of an event."""
+    def log_lines(self, event: str) -> list[str]:
+        """The log lines of the recorder about an event."""
         return [line for line in self._log if line.partition(" ")[2].startswith(event)]
 
     async def written(self) -> None:
@@ -70,7 +70,7 @@ async def recorded(
 
 
 def test_every_cycle_of_a_run_can_be_drawn_again(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         objects = world(*(pod(f"p{i}", age=OLD) for i in range(5)), pod("young", age=YOUNG))
         async with recorded(tmp_path, objects, policy(maxNoOfPodsToEvictTotal=2)) as run:
             fault = Fault(path="*/p0/eviction", status=403, message=DENIED)
@@ -83,65 +83,67 @@ def test_every_cycle_of_a_run_can_be_drawn_again(tmp_path: Path) -> None:
             await run.stage.next_cycle()
             await run.written()
             reports = run.reports
-        assert run.told("cycles are recorded") == [f"INFO cycles are recorded record={tmp_path}"]
+        assert run.log_lines("cycles are recorded") == [
+            f"INFO cycles are recorded record={tmp_path}"
+        ]
 
         book = RecordReader(str(tmp_path))
-        assert [it.entry.cycle for it in book.cycles] == [1, 2, 3]
-        for it, report in zip(book.cycles, reports, strict=True):
-            replays_as(book, it, report, default_registry())
-        endings = [it.ending for one in book.cycles for it in one.entry.moves]
+        assert [cycle.entry.cycle for cycle in book.cycles] == [1, 2, 3]
+        for cycle, report in zip(book.cycles, reports, strict=True):
+            replays_as(book, cycle, report, default_registry())
+        endings = [move.ending for cycle in book.cycles for move in cycle.entry.moves]
         assert sorted(endings) == [*[MoveResult.EVICTED] * 5, MoveResult.WEBHOOK]
-        assert any(len(it.entry.rounds) > 1 for it in book.cycles)
+        assert any(len(cycle.entry.rounds) > 1 for cycle in book.cycles)
 
-    play(story())
+    play(scenario())
 
 
-def test_a_folder_that_cannot_be_written_is_told_once_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_logged_once_and_the_run_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "record"
     folder.write_text("in the way")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with recorded(folder, world(pod("a", age=OLD), pod("b", age="59m50s"))) as run:
             await run.stage.cycles(1)
             await run.written()
             await run.stage.next_cycle()
             await run.written()
             assert run.stage.evictions == ["a", "b"]
-            assert run.told("cycles are not recorded") == [
+            assert run.log_lines("cycles are not recorded") == [
                 f'WARNING cycles are not recorded record={folder} reason="File exists"'
             ]
 
             folder.unlink()
             await run.stage.next_cycle()
             await run.written()
-            assert len(run.told("cycles are recorded")) == 1
+            assert len(run.log_lines("cycles are recorded")) == 1
             reports = run.reports
 
         book = RecordReader(str(folder))
-        assert [it.entry.cycle for it in book.cycles] == [1]
+        assert [cycle.entry.cycle for cycle in book.cycles] == [1]
         replays_as(book, book.cycles[0], reports[-1], default_registry())
 
-    play(story())
+    play(scenario())
 
 
 def test_a_single_cycle_is_on_the_disk_when_the_run_is_over(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with recorded(tmp_path, world(pod("a", age=OLD)), interval=0, dry_run=True) as run:
             assert await run.stage.working == 0
-        (it,) = RecordReader(str(tmp_path)).cycles
-        assert it.entry.endings == {MoveResult.SHOWN: 1}
+        (cycle,) = RecordReader(str(tmp_path)).cycles
+        assert cycle.entry.endings == {MoveResult.SHOWN: 1}
 
-    play(story())
+    play(scenario())
 
 
 def remember_a_set(args: Args, view: View, draft: Draft) -> None:
     draft.remember({"seen"})
 
 
-def test_a_plugin_whose_memory_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
+def test_a_plugin_whose_memory_cannot_be_written_is_logged_once(tmp_path: Path) -> None:
     elephant = Plugin(name="Elephant", deschedule=remember_a_set)
 
-    async def story() -> None:
+    async def scenario() -> None:
         document = policy("Elephant", configs=[{"name": "Elephant"}])
         async with recorded(tmp_path, world(), document, plugins=[elephant]) as run:
             await run.stage.cycles(1)
@@ -149,7 +151,7 @@ def test_a_plugin_whose_memory_cannot_be_written_is_told_of_once(tmp_path: Path)
                 await run.written()
                 await run.stage.next_cycle()
             await run.written()
-            (told,) = run.told("cycles are recorded in part")
-            assert 'plugin="Elephant in profile main"' in told
+            (line,) = run.log_lines("cycles are recorded in part")
+            assert 'plugin="Elephant in profile main"' in line
 
-    play(story())
+    play(scenario())
