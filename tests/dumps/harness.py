@@ -1,4 +1,4 @@
-"""Captures made in memory, from a pocket API server."""
+"""Captures made in memory, from a test API server."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Desk:
         assert pod_to_move is not None
         self.ledger.add(to_leave(pod_to_move), MoveResponse(ending))
 
-    def hears(self, after: Pod | None) -> None:
+    def receives(self, after: Pod | None) -> None:
         before, self.live = self.live, after
         self.ledger.on_pod_change(before, after)
 
@@ -71,11 +71,11 @@ Step = Callable[[Desk], None]
 
 def becomes(**more: Any) -> Step:
     """The pod is seen to be so."""
-    return lambda desk: desk.hears(seen("vm", **more))
+    return lambda desk: desk.receives(seen("vm", **more))
 
 
 def goes(desk: Desk) -> None:
-    desk.hears(None)
+    desk.receives(None)
 
 
 def passes(seconds: float) -> Step:
@@ -265,7 +265,7 @@ def test_who_asked_is_known_even_if_the_watch_was_quicker() -> None:
 def test_what_an_earlier_process_began_is_found_in_the_pods(more: Any, says: str) -> None:
     desk = Desk()
 
-    desk.hears(seen("vm", **more))
+    desk.receives(seen("vm", **more))
 
     assert desk.says == says
 

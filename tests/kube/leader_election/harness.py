@@ -154,7 +154,7 @@ class Contender:
 
 
 class Arena:
-    """A server, a clock, and room for contenders."""
+    """A server, a clock, and the contenders."""
 
     def __init__(self, server: ApiServer, clock: ManualClock) -> None:
         self.server = server

@@ -1,4 +1,4 @@
-"""A cache that watches a pocket server, from `async with` to its end."""
+"""A cache that watches a test API server, from `async with` to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache: what it asks for, what it hears, and what it makes of it."""
+"""The cache: what it asks for, what it receives, and what it makes of it."""
 
 from __future__ import annotations
 
