@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from resettle.testing import budget, node, pod
 from tests import ROOT
 
 LOPSIDED = ROOT / "examples" / "lopsided"
@@ -33,6 +34,17 @@ LIFETIME = f"""{HEAD}profiles:
       deschedule:
         enabled: [PodLifeTime]
 """
+WITH_USAGE = LIFETIME.replace(
+    "    plugins:\n",
+    "      - name: LowNodeUtilization\n"
+    "        args: {thresholds: {cpu: 20}, targetThresholds: {cpu: 50}, "
+    "metricsUtilization: {source: KubernetesMetrics}}\n"
+    "    plugins:\n      balance: {enabled: [LowNodeUtilization]}\n",
+)
+"""A policy with a plugin that fails where the snapshot holds no usage."""
+
+BUDGET = budget("idle", allowed=1, labels={"app": "absent"})
+"""A disruption budget that covers no pod."""
 
 
 class Done(NamedTuple):
@@ -106,6 +118,14 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_small_cluster(folder: Path, policy: str) -> tuple[str, ...]:
+    """Writes the policy and a cluster of two nodes and one pod; returns the flags for them."""
+    held = node("n1").holding(pod("web-1"))
+    objects = [held.node, *held.pods, node("n2").node, BUDGET]
+    write(folder, {"c.json": listing(objects), "p.yaml": policy})
+    return ("--cluster", "c.json", "--policy", "p.yaml", "--now", NOW)
 
 
 def at_a_terminal(*words: str, env: Mapping[str, str], cwd: Path) -> str:

@@ -13,19 +13,19 @@ from resettle.cli.main import COMMANDS, build_parser
 def test_a_command_read_alone_says_what_it_says_among_others(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = []
+    outputs = []
     for top in (build_parser(), build_parser(command)):
         with pytest.raises(SystemExit) as end:
             top.parse_args([command, "--help"])
-        said.append((end.value.code, capsys.readouterr().out))
+        outputs.append((end.value.code, capsys.readouterr().out))
 
-    assert said[0] == said[1]
-    assert said[0][1].startswith(f"usage: resettle {command} ")
+    assert outputs[0] == outputs[1]
+    assert outputs[0][1].startswith(f"usage: resettle {command} ")
 
 
 @pytest.mark.parametrize("meant", [None, "--help", "plann"])
-def test_whoever_means_no_command_is_shown_all_of_them(meant: str | None) -> None:
+def test_all_commands_are_shown_when_none_is_meant(meant: str | None) -> None:
     shown = build_parser(meant).format_help()
 
-    told = [line.split()[0] for line in shown.splitlines() if re.match(r" {4}\S", line)]
-    assert told == list(COMMANDS)
+    names = [line.split()[0] for line in shown.splitlines() if re.match(r" {4}\S", line)]
+    assert names == list(COMMANDS)

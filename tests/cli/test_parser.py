@@ -1,4 +1,4 @@
-"""How flags may be spelled, and what is said of those that nobody knows."""
+"""How flags may be spelled, and what is said of unknown ones."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_what_is_not_understood_is_reported_and_ends_with_two(
     with pytest.raises(SystemExit) as ended:
         parser().parse_args(words.split())
 
-    told = capsys.readouterr().err
+    errors = capsys.readouterr().err
     assert ended.value.code == 2
-    assert told[told.index("tool") :].partition("\n")[0].startswith("tool")
-    assert told.endswith(says + "\n")
+    assert errors[errors.index("tool") :].partition("\n")[0].startswith("tool")
+    assert errors.endswith(says + "\n")

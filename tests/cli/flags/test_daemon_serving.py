@@ -17,11 +17,11 @@ from resettle.telemetry import EndpointSettings
 from resettle.testing import ApiServer, node, pod
 from tests.cli.harness import LIFETIME, resettle
 
-PEER = """--secure-port=10258 --bind-address=0.0.0.0 --cert-dir=/certs
+UPSTREAM_FLAGS = """--secure-port=10258 --bind-address=0.0.0.0 --cert-dir=/certs
 --tls-min-version=VersionTLS10
 --tls-cipher-suites=TLS_AES_128_GCM_SHA256 --disable-metrics=false
 --tls-curve-preferences=29,23""".split()
-"""Flags of the peer, as its manifests have them."""
+"""Flags of upstream, as its manifests have them."""
 
 
 def given(*words: str) -> EndpointSettings | None:
@@ -46,7 +46,7 @@ def test_metrics_can_be_protected() -> None:
 
 
 def test_the_flags_of_upstream_are_understood() -> None:
-    assert given(*PEER) == EndpointSettings(
+    assert given(*UPSTREAM_FLAGS) == EndpointSettings(
         port=10258,
         address="0.0.0.0",
         tls=Tls(folder="/certs", cipher_suites=("TLS_AES_128_GCM_SHA256",)),

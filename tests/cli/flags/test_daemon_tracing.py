@@ -20,10 +20,10 @@ from tests.telemetry.fakes import receiving
 NAMED = "--otel-collector-endpoint=localhost:1"
 
 
-def spans(*words: str, told: list[str] | None = None) -> object:
+def spans(*words: str, logged: list[str] | None = None) -> object:
     arguments = build_parser().parse_args(["run", "--policy=p", *words])
-    with open_spans(arguments, Log.to(told if told is not None else [])) as found:
-        return found
+    with open_spans(arguments, Log.to(logged if logged is not None else [])) as opened:
+        return opened
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ def test_without_the_extra_it_is_reported_how_to_install_it() -> None:
 
 @pytest.mark.usefixtures("without_the_extra")
 def test_without_the_extra_one_may_go_on_without_traces() -> None:
-    told: list[str] = []
+    logged: list[str] = []
 
-    assert spans(NAMED, "--otel-fallback-no-op-on-error", told=told) is NO_SPANS
-    assert told[0].startswith('WARNING no traces reason="--otel-collector-endpoint needs')
+    assert spans(NAMED, "--otel-fallback-no-op-on-error", logged=logged) is NO_SPANS
+    assert logged[0].startswith('WARNING no traces reason="--otel-collector-endpoint needs')
 
 
 def test_a_certificate_that_cannot_be_read_is_reported_before_anything_is_done() -> None:

@@ -159,10 +159,10 @@ def test_every_mistake_of_a_scenario_is_reported_with_its_place(
     done = resettle("simulate", "--scenario", "s.yaml", *WORDS, cwd=tmp_path)
 
     many = "1 problem" if len(problems) == 2 else f"{len(problems) // 2} problems"
-    told = [f"error: s.yaml has {many}"]
-    told += [line if i % 2 == 0 else f"    {line}" for i, line in enumerate(problems)]
+    expected = [f"error: s.yaml has {many}"]
+    expected += [line if i % 2 == 0 else f"    {line}" for i, line in enumerate(problems)]
     assert (done.code, done.out) == (1, "")
-    assert done.err.splitlines() == told
+    assert done.err.splitlines() == expected
 
 
 def test_a_later_event_may_undo_an_earlier_one_whatever_their_order(tmp_path: Path) -> None:

@@ -74,13 +74,13 @@ def test_every_mistake_is_reported_with_its_place(
     write(tmp_path, {"loads.yaml": loads})
     count = len(problems) // 2
     head = f"error: loads.yaml has {count} problem{'s' if count > 1 else ''}\n"
-    told = "".join(
+    expected = "".join(
         f"{at}\n    {says}\n" for at, says in zip(problems[::2], problems[1::2], strict=True)
     )
 
     done = resettle("simulate", *WORDS, "--loads", "loads.yaml", cwd=tmp_path)
 
-    assert (done.code, done.out, done.err) == (1, "", head + told)
+    assert (done.code, done.out, done.err) == (1, "", head + expected)
 
 
 def test_nodes_are_tainted_by_thresholds_so_there_must_be_some(tmp_path: Path) -> None:
@@ -104,22 +104,22 @@ def test_one_policy_is_compared_with_itself_or_with_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
-        pytest.param((), [False], id="nobody taints unasked"),
+        pytest.param((), [False], id="no taints unless asked"),
         pytest.param(("--soft-taints",), [True], id="with"),
         pytest.param(("--soft-taints", "compare"), [False, True], id="compared"),
         pytest.param(("--soft-taints", "--against", "improved.yaml"), [True, True], id="both"),
     ],
 )
-def test_taints_are_reported_for_programs(words: tuple[str, ...], told: list[bool]) -> None:
+def test_taints_are_reported_for_programs(words: tuple[str, ...], expected: list[bool]) -> None:
     asked = ("--cluster", "cluster.yaml", "--policy", "policy.yaml", "--now", NOW)
     done = resettle("simulate", *asked, *words, "--cycles", "1", "-o", "json", cwd=LOPSIDED)
     runs = json.loads(done.out)["runs"]
 
-    assert [run["soft_taints"] for run in runs] == told
-    marked = [[it["name"] for it in run["cycles"][0]["tainted"]] for run in runs]
-    assert marked == [["node-1"] if it else [] for it in told]
+    assert [run["soft_taints"] for run in runs] == expected
+    marked = [[taint["name"] for taint in run["cycles"][0]["tainted"]] for run in runs]
+    assert marked == [["node-1"] if marks else [] for marks in expected]
 
 
 def test_a_report_shows_what_is_measured_and_what_is_tainted(tmp_path: Path) -> None:

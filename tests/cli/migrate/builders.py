@@ -49,7 +49,7 @@ class Builder:
         self._lots = Random(seed)
         self._nodes = list(self._drawn_nodes())
         self._pods: dict[str, list[Object]] = {
-            it.node["metadata"]["name"]: [] for it in self._nodes
+            builder.node["metadata"]["name"]: [] for builder in self._nodes
         }
 
     def _drawn_nodes(self) -> list[NodeBuilder]:
@@ -70,7 +70,10 @@ class Builder:
     def objects(self) -> list[Object]:
         """All that is in the cluster."""
         self._fill()
-        held = [it.holding(*self._pods[it.node["metadata"]["name"]]) for it in self._nodes]
+        held = [
+            builder.holding(*self._pods[builder.node["metadata"]["name"]])
+            for builder in self._nodes
+        ]
         return cluster(*held, *self._surroundings(held)).objects
 
     # -- what runs --------------------------------------------------------------------------------
@@ -170,20 +173,20 @@ class Builder:
             namespace("kube-system"),
             priority_class("important", 10_000),
         ]
-        pods = [it for builder in held for it in builder.pods]
+        pods = [obj for builder in held for obj in builder.pods]
         for index in (0, 5, 9):
-            place = {it["metadata"]["namespace"] for it in _of(pods, f"app-{index}")}
+            place = {obj["metadata"]["namespace"] for obj in _of(pods, f"app-{index}")}
             around += [
-                budget(f"app-{index}", allowed=1, labels={"app": f"app-{index}"}, namespace=it)
-                for it in sorted(place)
+                budget(f"app-{index}", allowed=1, labels={"app": f"app-{index}"}, namespace=item)
+                for item in sorted(place)
             ]
         around += [
             claim(volume["persistentVolumeClaim"]["claimName"], namespace=home)
             for home, volume in sorted(
                 {
-                    (it["metadata"]["namespace"], json.dumps(volume))
-                    for it in pods
-                    for volume in it["spec"]["volumes"]
+                    (obj["metadata"]["namespace"], json.dumps(volume))
+                    for obj in pods
+                    for volume in obj["spec"]["volumes"]
                     if "persistentVolumeClaim" in volume
                 }
             )
@@ -196,18 +199,18 @@ class Builder:
             around.append(node_metrics(name, cpu=f"{millis}m", memory=f"{share // 4}Gi"))
         around += [
             pod_metrics(
-                it["metadata"]["name"],
-                namespace=it["metadata"]["namespace"],
+                obj["metadata"]["name"],
+                namespace=obj["metadata"]["namespace"],
                 cpu=f"{lots.choice([20, 150, 600])}m",
                 memory=f"{lots.choice([50, 400])}Mi",
             )
-            for it in pods
+            for obj in pods
         ]
         return around
 
 
 def _of(pods: list[Object], app: str) -> list[Object]:
-    return [it for it in pods if it["metadata"]["labels"].get("app") == app]
+    return [obj for obj in pods if obj["metadata"]["labels"].get("app") == app]
 
 
 def _required(expression: Object) -> Object:

@@ -1,6 +1,6 @@
 """What `resettle migrate` says of files as people have them.
 
-Kept in `told/`; RESETTLE_KEEP=1 writes them anew, to be read before they are committed.
+Kept in `expected/`; RESETTLE_KEEP=1 writes them again, to be read before they are committed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.cli.migrate.samples import FILES, FOLDER, IMAGE, policy_in, verdict_o
 
 __all__ = ["ask"]
 
-TOLD = Path(__file__).parent / "expected"
+EXPECTED = Path(__file__).parent / "expected"
 READY = {
     "01-flux-release-with-metrics.yaml",
     "02-flux-release-old-strategies.yaml",
@@ -33,10 +33,10 @@ READY = {
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_story_is_the_one_that_was_kept(file: str, ask: Ask) -> None:
+def test_the_text_is_the_one_that_was_kept(file: str, ask: Ask) -> None:
     done = ask(file, "--image", IMAGE, within=FOLDER)
     before, heading, after = done.out.partition(f"\n{HEADINGS[FindingKind.BETTER]}\n")
-    kept = TOLD / f"{Path(file).stem}.txt"
+    kept = EXPECTED / f"{Path(file).stem}.txt"
     if os.environ.get("RESETTLE_KEEP"):
         kept.write_text(before, encoding="utf-8")
 
@@ -48,17 +48,17 @@ def test_the_story_is_the_one_that_was_kept(file: str, ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_what_would_be_better_is_what_convert_tells(file: str) -> None:
+def test_what_would_be_better_is_what_convert_reports(file: str) -> None:
     improved = policy_in(file).improved
     assert improved is not None
 
-    said = [
-        (it.about, it.says)
-        for it in verdict_on(file).of_kind(FindingKind.BETTER)
-        if it.about != "roles"
+    better = [
+        (finding.about, finding.says)
+        for finding in verdict_on(file).of_kind(FindingKind.BETTER)
+        if finding.about != "roles"
     ]
 
-    assert said == [(it.about, it.says) for it in differences(improved)]
+    assert better == [(difference.about, difference.says) for difference in differences(improved)]
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -76,12 +76,12 @@ def test_the_policy_that_is_written_can_be_used_without_a_word(
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_programs_are_told_the_same(file: str, ask: Ask) -> None:
+def test_the_document_for_programs_says_the_same(file: str, ask: Ask) -> None:
     done = ask(file, "-o", "json", "--image", IMAGE, within=FOLDER)
-    told, verdict = json.loads(done.out), verdict_on(file)
+    document, verdict = json.loads(done.out), verdict_on(file)
 
-    assert told["ready"] is verdict.ready is (file in READY)
-    assert [it["says"] for it in told["findings"]] == [
-        it.says for sort in FindingKind for it in verdict.of_kind(sort)
+    assert document["ready"] is verdict.ready is (file in READY)
+    assert [finding["says"] for finding in document["findings"]] == [
+        finding.says for sort in FindingKind for finding in verdict.of_kind(sort)
     ]
-    assert told["found"] == [{"file": file, "title": title} for file, title in verdict.inputs]
+    assert document["found"] == [{"file": file, "title": title} for file, title in verdict.inputs]

@@ -37,11 +37,11 @@ TEMPLATE = (
 )
 
 
-def found(ask: Ask, text: str, **more: str) -> dict[str, list[dict[str, Any]]]:
+def findings_by_kind(ask: Ask, text: str, **more: str) -> dict[str, list[dict[str, Any]]]:
     """What is said of a text, by sort."""
-    told = json.loads(ask("-", "-o", "json", stdin=dedent(text), **more).out)  # type: ignore[arg-type]
+    document = json.loads(ask("-", "-o", "json", stdin=dedent(text), **more).out)  # type: ignore[arg-type]
     sorts: dict[str, list[dict[str, Any]]] = {}
-    for finding in told["findings"]:
+    for finding in document["findings"]:
         sorts.setdefault(finding["sort"], []).append(finding)
     return sorts
 
@@ -66,20 +66,26 @@ def found(ask: Ask, text: str, **more: str) -> dict[str, list[dict[str, Any]]]:
         ("--descheduling-interval=5", "change", "flags", "--descheduling-interval: `5` is not"),
     ],
 )
-def test_flags_are_told_apart(flag: str, sort: str, about: str, says: str, ask: Ask) -> None:
+def test_each_flag_gets_the_finding_of_its_kind(
+    flag: str, sort: str, about: str, says: str, ask: Ask
+) -> None:
     text = POD + f"        - --policy-config-file\n        - p\n        - {json.dumps(flag)}\n"
 
-    sorts = found(ask, text)
+    sorts = findings_by_kind(ask, text)
 
-    told = [it for it in sorts[sort] if it["about"] == about]
-    assert [it["says"].startswith(says) for it in told] == [True], sorts
-    assert told[0]["line"] == (10 if sort in ("idle", "change") and about != "flags" else 8)
+    findings = [finding for finding in sorts[sort] if finding["about"] == about]
+    assert [finding["says"].startswith(says) for finding in findings] == [True], sorts
+    assert findings[0]["line"] == (10 if sort in ("idle", "change") and about != "flags" else 8)
 
 
-def test_a_program_that_the_image_does_not_have_is_told(ask: Ask) -> None:
+def test_a_program_that_the_image_does_not_have_is_reported(ask: Ask) -> None:
     text = POD.replace("      args:\n", '      command: [sh, -c, "descheduler --v=3"]\n')
 
-    (change,) = [it for it in found(ask, text)["change"] if it["about"] == "command"]
+    (change,) = [
+        finding
+        for finding in findings_by_kind(ask, text)["change"]
+        if finding["about"] == "command"
+    ]
 
     assert change["says"] == "Pod it is started as `sh`, which the image does not have"
 
@@ -88,7 +94,7 @@ def test_an_image_of_resettle_is_left_alone(ask: Ask) -> None:
     text = POD.replace("descheduler:v0.36.0", "resettle:0.1.0")
     text += "        - --policy-config-file=p\n"
 
-    sorts = found(ask, text)
+    sorts = findings_by_kind(ask, text)
 
     assert "swap" not in sorts
     assert sorts["stays"][0]["says"] == "is resettle already"
@@ -153,13 +159,15 @@ def test_an_image_of_resettle_is_left_alone(ask: Ask) -> None:
     ],
 )
 def test_values_are_judged(text: str, sort: str, about: str, says: str, ask: Ask) -> None:
-    told = [it for it in found(ask, text)[sort] if it["about"] == about]
+    findings = [
+        finding for finding in findings_by_kind(ask, text)[sort] if finding["about"] == about
+    ]
 
-    assert [it["says"].startswith(says) for it in told] == [True]
+    assert [finding["says"].startswith(says) for finding in findings] == [True]
 
 
 def test_strategies_are_as_they_should_be_under_their_own_apiversion(ask: Ask) -> None:
-    sorts = found(
+    sorts = findings_by_kind(
         ask,
         """\
         deschedulerPolicyAPIVersion: descheduler/v1alpha1
@@ -171,10 +179,10 @@ def test_strategies_are_as_they_should_be_under_their_own_apiversion(ask: Ask) -
 
 
 def test_what_helm_prints_above_values_is_no_mistake(ask: Ask) -> None:
-    assert "mistake" not in found(ask, "USER-SUPPLIED VALUES:\ncmdOptions: {v: 3}\n")
+    assert "mistake" not in findings_by_kind(ask, "USER-SUPPLIED VALUES:\ncmdOptions: {v: 3}\n")
 
 
-def test_our_chart_knows_every_value_of_the_peers() -> None:
+def test_our_chart_knows_every_value_of_upstreams() -> None:
     schema = json.loads((ROOT / "deploy/helm/resettle/values.schema.json").read_text())
 
     assert schema["properties"].keys() >= KNOWN
@@ -183,8 +191,8 @@ def test_our_chart_knows_every_value_of_the_peers() -> None:
 # -- policies --------------------------------------------------------------------------------------
 
 
-def test_what_the_peer_refuses_has_to_change(ask: Ask) -> None:
-    sorts = found(ask, LIFETIME.replace("[PodLifeTime]", "[PodLifetime]") + "foo: 1\n")
+def test_what_upstream_refuses_has_to_change(ask: Ask) -> None:
+    sorts = findings_by_kind(ask, LIFETIME.replace("[PodLifeTime]", "[PodLifetime]") + "foo: 1\n")
 
     (change,) = sorts["change"]
     (mistake,) = sorts["mistake"]
@@ -196,9 +204,9 @@ def test_what_the_peer_refuses_has_to_change(ask: Ask) -> None:
 def test_a_policy_without_apiversion_is_known_by_its_profiles(ask: Ask) -> None:
     text = LIFETIME.replace("apiVersion: descheduler/v1alpha2\n", "")
 
-    sorts = found(ask, text)
+    sorts = findings_by_kind(ask, text)
 
-    assert [it["about"] for it in sorts["mistake"]] == ["apiVersion"]
+    assert [finding["about"] for finding in sorts["mistake"]] == ["apiVersion"]
     assert sorts["stays"][-1]["says"].endswith("no profile, so it does nothing")
 
 
@@ -206,18 +214,18 @@ def test_a_second_document_in_a_config_map_is_a_mistake(ask: Ask) -> None:
     inner = (LIFETIME + "---\n" + LIFETIME).replace("\n", "\n    ")
     text = f"kind: ConfigMap\napiVersion: v1\ndata:\n  policy.yaml: |\n    {inner}\n"
 
-    (mistake,) = found(ask, text)["mistake"]
+    (mistake,) = findings_by_kind(ask, text)["mistake"]
 
     assert mistake["says"].startswith("a second document starts here")
     assert mistake["line"] == 16
 
 
-def test_the_roles_of_the_peer_suffice_for_its_policies(ask: Ask) -> None:
+def test_the_roles_of_upstream_suffice_for_its_policies(ask: Ask) -> None:
     lease = ApiPermission(
         verb="update", resource="leases", group="coordination.k8s.io", name="descheduler"
     )
 
-    assert "change" not in found(ask, LIFETIME)
+    assert "change" not in findings_by_kind(ask, LIFETIME)
     assert is_granted(lease, UPSTREAM_RULES)
     assert not is_granted(ApiPermission(verb="delete", resource="pods"), UPSTREAM_RULES)
 
@@ -245,7 +253,7 @@ def test_several_files_are_read_together(ask: Ask, tmp_path: Path) -> None:
             ["a.yaml"],
             "nothing in a.yaml belongs to descheduler (it holds: ConfigMap, Service); "
             "name its policy or ConfigMap, the manifest that runs it, or the values of its chart",
-            id="nothing of the peer",
+            id="nothing of upstream",
         ),
         pytest.param(
             {"a.yaml": "- 1\n"},

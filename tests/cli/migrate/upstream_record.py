@@ -1,4 +1,4 @@
-"""What the peer was seen to do with the policies of `found/`, and when a plan agrees with that."""
+"""What upstream was seen to do with the policies of `found/`, and when a plan agrees with that."""
 
 from __future__ import annotations
 

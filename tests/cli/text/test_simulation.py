@@ -1,4 +1,4 @@
-"""Any story can be told: on a terminal, to a program and as a page."""
+"""Any simulation can be shown: on a terminal, to a program and as a page."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def lived(case: Case, policy: str) -> SimulationResult:
 @SOME
 @given(cases())
 def test_what_is_printed_fits_the_terminal_and_counts_every_move(case: Case) -> None:
-    story = lived(case, "policy.yaml")
+    result = lived(case, "policy.yaml")
 
-    text = simulation_text([story], Paint(False), 80)
+    text = simulation_text([result], Paint(False), 80)
 
     assert [line for line in text.splitlines() if len(line) > 80] == []
-    assert f"{story.move_count} in 4 cycles" in text
-    assert simulation_text([story], Paint(True), 80) != text
+    assert f"{result.move_count} in 4 cycles" in text
+    assert simulation_text([result], Paint(True), 80) != text
 
 
 @SOME
 @given(cases())
-def test_programs_are_told_of_every_move(case: Case) -> None:
-    story = lived(case, "policy.yaml")
+def test_the_document_for_programs_holds_every_move(case: Case) -> None:
+    result = lived(case, "policy.yaml")
 
-    (run,) = json.loads(json.dumps(simulation_document([story])))["runs"]
+    (run,) = json.loads(json.dumps(simulation_document([result])))["runs"]
 
     words = [landing["became"] for cycle in run["cycles"] for landing in cycle["landings"]]
-    assert len(words) == run["totals"]["moves"] == story.move_count
+    assert len(words) == run["totals"]["moves"] == result.move_count
     assert words.count("returned") == run["totals"]["returned"]
     assert len(run["waiting"]) == run["cycles"][-1]["waiting"]
 
@@ -54,10 +54,10 @@ def test_programs_are_told_of_every_move(case: Case) -> None:
 @SOME
 @given(cases())
 def test_the_page_is_whole(case: Case) -> None:
-    stories = [lived(case, name) for name in ("one.yaml", "other.yaml")]
+    results = [lived(case, name) for name in ("one.yaml", "other.yaml")]
 
-    found = outline(simulation_page(stories))
+    page = outline(simulation_page(results))
 
-    nodes = len(stories[0].loads)
-    assert found.classes["cell"] == 2 * nodes * 5
-    assert found.counts["tr"] >= sum(story.move_count for story in stories)
+    nodes = len(results[0].loads)
+    assert page.classes["cell"] == 2 * nodes * 5
+    assert page.counts["tr"] >= sum(result.move_count for result in results)
