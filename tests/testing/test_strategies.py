@@ -34,7 +34,7 @@ Document = dict[str, Any]
 
 
 def of_kind(world: World, kind: str) -> list[Object]:
-    return [it for it in world.objects if it["kind"] == kind]
+    return [obj for obj in world.objects if obj["kind"] == kind]
 
 
 def pods(world: World) -> list[Object]:
@@ -131,7 +131,9 @@ def test_some_pods_wear_a_trait(reached: Callable[[set[str]], bool]) -> None:
 
     world = find(
         drawn,
-        lambda it: any(reached(set(pod["metadata"]["labels"])) for pod in pods(it)),
+        lambda drawn_world: any(
+            reached(set(pod["metadata"]["labels"])) for pod in pods(drawn_world)
+        ),
         settings=LOOKING,
     )
 
@@ -146,7 +148,7 @@ def test_a_plugin_of_ones_own_has_its_say_in_every_profile(
     improved = document["apiVersion"] == "resettle/v1"
     for profile in document["profiles"]:
         points = {at for at, them in profile["plugins"].items() if "Own" in them["enabled"]}
-        given = [it["args"] for it in profile["pluginConfig"] if it["name"] == "Own"]
+        given = [entry["args"] for entry in profile["pluginConfig"] if entry["name"] == "Own"]
 
         assert points == {"balance", "filter"} | ({"sort"} if improved else set())
         assert given in ([{}], [{"default": "22-05"}])
@@ -181,7 +183,8 @@ def overfull(world: World) -> bool:
     """Whether a node's pods ask for more than it has."""
     snapshot = world.snapshot()
     return any(
-        snapshot.requests_on(it).get("cpu", 0) > it.allocatable["cpu"] for it in snapshot.node_index
+        snapshot.requests_on(node).get("cpu", 0) > node.allocatable["cpu"]
+        for node in snapshot.node_index
     )
 
 
@@ -196,25 +199,33 @@ def doubly_covered(world: World) -> bool:
     [
         pytest.param(lambda world: not pods(world), id="no pod at all"),
         pytest.param(lambda world: len(pods(world)) > 25, id="many pods"),
-        pytest.param(a_pod(lambda it: "nodeName" not in it["spec"]), id="a pod waits for a node"),
-        pytest.param(a_pod(lambda it: it["spec"].get("nodeName") == "gone"), id="its node is gone"),
-        pytest.param(a_pod(lambda it: "deletionTimestamp" in it["metadata"]), id="a pod leaves"),
-        pytest.param(a_pod(lambda it: it["status"]["phase"] == "Failed"), id="a pod has failed"),
-        pytest.param(a_pod(lambda it: not it["metadata"]["ownerReferences"]), id="a bare pod"),
+        pytest.param(a_pod(lambda obj: "nodeName" not in obj["spec"]), id="a pod waits for a node"),
         pytest.param(
-            a_pod(lambda it: "kubernetes.io/config.mirror" in it["metadata"]["annotations"]),
+            a_pod(lambda obj: obj["spec"].get("nodeName") == "gone"), id="its node is gone"
+        ),
+        pytest.param(a_pod(lambda obj: "deletionTimestamp" in obj["metadata"]), id="a pod leaves"),
+        pytest.param(a_pod(lambda obj: obj["status"]["phase"] == "Failed"), id="a pod has failed"),
+        pytest.param(a_pod(lambda obj: not obj["metadata"]["ownerReferences"]), id="a bare pod"),
+        pytest.param(
+            a_pod(lambda obj: "kubernetes.io/config.mirror" in obj["metadata"]["annotations"]),
             id="a mirror pod",
         ),
-        pytest.param(a_pod(lambda it: it["spec"].get("priority", 0) > 10**9), id="a critical pod"),
-        pytest.param(a_pod(lambda it: len(it["metadata"]["ownerReferences"]) > 1), id="two owners"),
-        pytest.param(a_pod(lambda it: it["spec"]["topologySpreadConstraints"]), id="spread rules"),
         pytest.param(
-            a_pod(lambda it: "podAntiAffinity" in it["spec"].get("affinity", {})), id="enemies"
+            a_pod(lambda obj: obj["spec"].get("priority", 0) > 10**9), id="a critical pod"
         ),
-        pytest.param(a_pod(lambda it: it["spec"]["volumes"]), id="a volume"),
-        pytest.param(a_node(lambda it: it["spec"].get("unschedulable")), id="a cordoned node"),
-        pytest.param(a_node(lambda it: it["spec"]["taints"]), id="a tainted node"),
-        pytest.param(a_node(lambda it: not it["status"]["conditions"]), id="a silent node"),
+        pytest.param(
+            a_pod(lambda obj: len(obj["metadata"]["ownerReferences"]) > 1), id="two owners"
+        ),
+        pytest.param(
+            a_pod(lambda obj: obj["spec"]["topologySpreadConstraints"]), id="spread rules"
+        ),
+        pytest.param(
+            a_pod(lambda obj: "podAntiAffinity" in obj["spec"].get("affinity", {})), id="enemies"
+        ),
+        pytest.param(a_pod(lambda obj: obj["spec"]["volumes"]), id="a volume"),
+        pytest.param(a_node(lambda obj: obj["spec"].get("unschedulable")), id="a cordoned node"),
+        pytest.param(a_node(lambda obj: obj["spec"]["taints"]), id="a tainted node"),
+        pytest.param(a_node(lambda obj: not obj["status"]["conditions"]), id="a silent node"),
         pytest.param(overfull, id="a node promised more than it has"),
         pytest.param(doubly_covered, id="a pod of two budgets"),
     ],
@@ -225,9 +236,11 @@ def test_a_corner_of_clusters_is_reached(corner: Callable[[World], bool]) -> Non
     assert corner(world)
 
 
-@pytest.mark.parametrize("strategy", [it for it in REGISTRY if REGISTRY[it].deschedule])
+@pytest.mark.parametrize("strategy", [plugin for plugin in REGISTRY if REGISTRY[plugin].deschedule])
 def test_every_strategy_that_deschedules_is_drawn(strategy: str) -> None:
-    document = find(policies(), lambda it: enables(it, "deschedule", strategy), settings=LOOKING)
+    document = find(
+        policies(), lambda policy: enables(policy, "deschedule", strategy), settings=LOOKING
+    )
 
     assert enables(document, "deschedule", strategy)
 
@@ -238,16 +251,19 @@ def measures(plugin: Plugin) -> bool:
 
 
 @pytest.mark.parametrize(
-    "strategy", [it for it in REGISTRY if REGISTRY[it].balance and not measures(REGISTRY[it])]
+    "strategy",
+    [plugin for plugin in REGISTRY if REGISTRY[plugin].balance and not measures(REGISTRY[plugin])],
 )
 def test_every_strategy_that_balances_is_drawn(strategy: str) -> None:
-    document = find(policies(), lambda it: enables(it, "balance", strategy), settings=LOOKING)
+    document = find(
+        policies(), lambda policy: enables(policy, "balance", strategy), settings=LOOKING
+    )
 
     assert enables(document, "balance", strategy)
 
 
 def enables(document: Document, point: str, strategy: str) -> bool:
-    return any(strategy in it["plugins"][point]["enabled"] for it in document["profiles"])
+    return any(strategy in profile["plugins"][point]["enabled"] for profile in document["profiles"])
 
 
 def test_worlds_and_policies_seldom_repeat_and_plans_are_of_many_kinds() -> None:
@@ -275,7 +291,9 @@ def test_worlds_and_policies_seldom_repeat_and_plans_are_of_many_kinds() -> None
 
 def test_a_counterexample_is_as_small_as_it_can_be_and_prints_as_the_call_that_builds_it() -> None:
     leaving = a_pod(
-        lambda it: "deletionTimestamp" in it["metadata"] and it["metadata"]["namespace"] == "shop"
+        lambda obj: (
+            "deletionTimestamp" in obj["metadata"] and obj["metadata"]["namespace"] == "shop"
+        )
     )
 
     world = find(clusters(), leaving, settings=SHRINKING)
@@ -291,7 +309,7 @@ def test_a_counterexample_is_as_small_as_it_can_be_and_prints_as_the_call_that_b
 @SOME
 @given(clusters(node_traits={"labels": [{}, {"rack": "1"}]}))
 def test_what_a_world_prints_builds_it_again(world: World) -> None:
-    names: dict[str, Any] = {it: getattr(testing, it) for it in testing.__all__}
+    names: dict[str, Any] = {item: getattr(testing, item) for item in testing.__all__}
 
     again = eval(repr(world), names)
 
@@ -300,7 +318,9 @@ def test_what_a_world_prints_builds_it_again(world: World) -> None:
 
 def test_a_policy_shrinks_to_what_it_takes() -> None:
     document = find(
-        policies(), lambda it: enables(it, "balance", "RemoveDuplicates"), settings=SHRINKING
+        policies(),
+        lambda policy: enables(policy, "balance", "RemoveDuplicates"),
+        settings=SHRINKING,
     )
 
     (profile,) = document["profiles"]
@@ -309,7 +329,10 @@ def test_a_policy_shrinks_to_what_it_takes() -> None:
         "deschedule": {"enabled": []},
         "balance": {"enabled": ["RemoveDuplicates"]},
     }
-    assert {it["name"] for it in profile["pluginConfig"]} == {"DefaultEvictor", "RemoveDuplicates"}
+    assert {entry["name"] for entry in profile["pluginConfig"]} == {
+        "DefaultEvictor",
+        "RemoveDuplicates",
+    }
 
 
 # -- on demand -----------------------------------------------------------------------------------
@@ -337,7 +360,7 @@ def test_the_extra_that_is_named_brings_hypothesis() -> None:
     (needed,) = declared["optional-dependencies"]["testing"]
 
     assert needed.startswith("hypothesis>=")
-    assert not any(it.startswith("hypothesis") for it in declared["dependencies"])
+    assert not any(requirement.startswith("hypothesis") for requirement in declared["dependencies"])
 
 
 def test_without_hypothesis_the_rest_of_the_room_works() -> None:

@@ -1,4 +1,4 @@
-"""A client for tests of the pocket server itself."""
+"""A client for tests of the test API server itself."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from resettle.testing import ApiServer
 from tests.conformance.client import Client
 
 
-def client_of(pocket: ApiServer, token: str = "") -> Client:
+def client_of(server: ApiServer, token: str = "") -> Client:
     """Asks this server, with this token if there is one."""
-    return Client(pocket.url, {"Authorization": f"Bearer {token}"} if token else {})
+    return Client(server.url, {"Authorization": f"Bearer {token}"} if token else {})
 
 
 PODS = "/api/v1/pods"

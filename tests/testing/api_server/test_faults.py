@@ -28,8 +28,8 @@ OBJECTS = [*node("n1").holding(pod("a"), pod("b")).pods, node("n1").node]
 def test_a_fault_answers_in_place_of_the_server(
     fault: Fault, code: int, reason: str, wait: str | None
 ) -> None:
-    with ApiServer(OBJECTS, faults=[fault]) as pocket:
-        client = client_of(pocket)
+    with ApiServer(OBJECTS, faults=[fault]) as server:
+        client = client_of(server)
         struck, fine = client.get(PODS), client.get(PODS)
 
     assert (struck.code, struck.reason, struck.headers.get("retry-after")) == (code, reason, wait)
@@ -53,33 +53,33 @@ def test_a_fault_answers_in_place_of_the_server(
     ],
 )
 def test_a_fault_strikes_the_requests_it_is_about(fault: Fault, codes: list[int]) -> None:
-    with ApiServer(OBJECTS) as pocket:
-        pocket.faults.add(fault)
-        client = client_of(pocket)
-        found = [
+    with ApiServer(OBJECTS) as server:
+        server.faults.add(fault)
+        client = client_of(server)
+        statuses = [
             client.get(PODS).code,
             client.get("/api/v1/nodes").code,
             client.post(f"{DEFAULT_PODS}/a/eviction", eviction("a")).code,
         ]
 
-    assert found == codes
+    assert statuses == codes
 
 
 def test_faults_strike_one_after_another_and_can_be_called_off() -> None:
-    with ApiServer(faults=[Fault(status=500), Fault(status=503, times=2)]) as pocket:
-        client = client_of(pocket)
+    with ApiServer(faults=[Fault(status=500), Fault(status=503, times=2)]) as server:
+        client = client_of(server)
         codes = [client.get(PODS).code, client.get(PODS).code]
-        left = pocket.faults.pending
-        pocket.faults.clear()
+        left = server.faults.pending
+        server.faults.clear()
 
         assert (codes, left) == ([500, 503], 1)
         assert client.get(PODS).code == 200
 
 
 def test_an_answer_can_be_late() -> None:
-    with ApiServer(faults=[Fault(delay_seconds=0.2)]) as pocket:
+    with ApiServer(faults=[Fault(delay_seconds=0.2)]) as server:
         began = time.monotonic()
-        reply = client_of(pocket).get(PODS)
+        reply = client_of(server).get(PODS)
 
     assert reply.code == 200
     assert time.monotonic() - began >= 0.2
@@ -87,21 +87,21 @@ def test_an_answer_can_be_late() -> None:
 
 def test_an_answer_can_be_held_back_when_all_is_done() -> None:
     held = Fault(path="*/eviction", hold_seconds=0.2)
-    with ApiServer(OBJECTS, faults=[held]) as pocket:
+    with ApiServer(OBJECTS, faults=[held]) as server:
         done_at: list[float] = []
-        pocket.store.subscribe("Pod", lambda _: done_at.append(time.monotonic()))
-        reply = client_of(pocket).post(f"{DEFAULT_PODS}/a/eviction", eviction("a"))
+        server.store.subscribe("Pod", lambda _: done_at.append(time.monotonic()))
+        reply = client_of(server).post(f"{DEFAULT_PODS}/a/eviction", eviction("a"))
 
     assert reply.code == 201
     assert time.monotonic() - done_at[0] >= 0.2
 
 
 def test_a_body_can_trickle() -> None:
-    with ApiServer(OBJECTS) as pocket:
-        client = client_of(pocket)
+    with ApiServer(OBJECTS) as server:
+        client = client_of(server)
         whole = client.call("GET", PODS).body
         size = len(str(whole))
-        pocket.faults.add(Fault(bytes_per_second=size * 4))
+        server.faults.add(Fault(bytes_per_second=size * 4))
         began = time.monotonic()
         slow = client.get(PODS).body
         took = time.monotonic() - began
@@ -121,8 +121,8 @@ def test_a_body_can_trickle() -> None:
     ],
 )
 def test_an_answer_can_be_anything_at_all(fault: Fault, code: int, wait: str | None) -> None:
-    with ApiServer(OBJECTS, faults=[fault]) as pocket:
-        client = client_of(pocket)
+    with ApiServer(OBJECTS, faults=[fault]) as server:
+        client = client_of(server)
         struck, fine = client.get(PODS), client.get(PODS)
 
     assert (struck.code, struck.body, struck.headers.get("retry-after")) == (code, "<html>", wait)
@@ -139,8 +139,8 @@ def test_an_answer_can_be_anything_at_all(fault: Fault, code: int, wait: str | N
 )
 def test_a_list_can_come_in_small_pages(asked: dict[str, int], names: list[str]) -> None:
     pods = [pod(f"p{i}") for i in range(4)]
-    with ApiServer(pods, faults=[Fault(largest_page=2)]) as pocket:
-        client = client_of(pocket)
+    with ApiServer(pods, faults=[Fault(largest_page=2)]) as server:
+        client = client_of(server)
         page = client.get(PODS, **asked)
         rest = client.get(PODS, **{"continue": page.body["metadata"]["continue"]})
 
@@ -158,8 +158,8 @@ def test_a_list_can_come_in_small_pages(asked: dict[str, int], names: list[str])
     ],
 )
 def test_a_body_can_be_cut_short(fault: Fault) -> None:
-    with ApiServer(OBJECTS, faults=[fault]) as pocket:
-        connection = http.client.HTTPConnection(pocket.url.removeprefix("http://"))
+    with ApiServer(OBJECTS, faults=[fault]) as server:
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
         connection.request("GET", PODS)
         answer = connection.getresponse()
         with pytest.raises(http.client.IncompleteRead) as met:
@@ -167,20 +167,20 @@ def test_a_body_can_be_cut_short(fault: Fault) -> None:
         connection.close()
 
         assert len(met.value.partial) == fault.cut_after_bytes
-        assert client_of(pocket).get(PODS).code == 200
+        assert client_of(server).get(PODS).code == 200
 
 
 def test_a_fault_is_about_paths_below_the_prefix() -> None:
-    with ApiServer(OBJECTS, prefix="/k8s/c1", faults=[Fault(path=PODS, status=500)]) as pocket:
-        client = client_of(pocket)
+    with ApiServer(OBJECTS, prefix="/k8s/c1", faults=[Fault(path=PODS, status=500)]) as server:
+        client = client_of(server)
         codes = [client.get(f"/k8s/c1{PODS}").code for _ in range(2)]
 
     assert codes == [500, 200]
 
 
 def test_a_connection_can_end_without_an_answer() -> None:
-    with ApiServer(faults=[Fault(hang_up=True)]) as pocket:
-        client = client_of(pocket)
+    with ApiServer(faults=[Fault(hang_up=True)]) as server:
+        client = client_of(server)
         with pytest.raises((ConnectionError, http.client.HTTPException)):
             client.get(PODS)
 
@@ -189,41 +189,41 @@ def test_a_connection_can_end_without_an_answer() -> None:
 
 def test_a_watch_can_break_off_after_some_events() -> None:
     objects = [pod(f"p{i:04}") for i in range(2000)]
-    with ApiServer(objects) as pocket:
-        pocket.faults.add(Fault(verbs=("watch",), drop_after_events=1500))
-        with client_of(pocket).watch(PODS) as events:
+    with ApiServer(objects) as server:
+        server.faults.add(Fault(verbs=("watch",), drop_after_events=1500))
+        with client_of(server).watch(PODS) as events:
             received = [event.name for event in events]
-        again = _names(client_of(pocket).get(PODS).body)
+        again = _names(client_of(server).get(PODS).body)
 
     assert received == [f"p{i:04}" for i in range(1500)]
     assert len(again) == 2000
 
 
-def test_a_watch_can_begin_with_any_line_and_tell_everything_twice() -> None:
-    said = '{"type":"ERROR","object":{"metadata":{"name":"not today"}}}'
-    with ApiServer(OBJECTS) as pocket:
-        pocket.faults.add(
-            Fault(verbs=("watch",), begins_with=said, twice=True, drop_after_events=5)
+def test_a_watch_can_begin_with_any_line_and_send_everything_twice() -> None:
+    line = '{"type":"ERROR","object":{"metadata":{"name":"not today"}}}'
+    with ApiServer(OBJECTS) as server:
+        server.faults.add(
+            Fault(verbs=("watch",), begins_with=line, twice=True, drop_after_events=5)
         )
-        with client_of(pocket).watch(PODS) as events:
+        with client_of(server).watch(PODS) as events:
             received = [(event.type, event.name) for event in events]
 
-    assert received == [("ERROR", "not today"), *[("ADDED", it) for it in ("a", "a", "b", "b")]]
+    assert received == [("ERROR", "not today"), *[("ADDED", name) for name in ("a", "a", "b", "b")]]
 
 
 def test_open_watches_can_be_dropped_and_their_bodies_are_not_whole() -> None:
-    with ApiServer(OBJECTS) as pocket:
-        connection = http.client.HTTPConnection(pocket.url.removeprefix("http://"))
+    with ApiServer(OBJECTS) as server:
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
         connection.request("GET", f"{PODS}?watch=true")
         answer = connection.getresponse()
         lines = [answer.readline(), answer.readline()]
-        pocket.drop_watches()
+        server.drop_watches()
         with pytest.raises((ConnectionError, http.client.IncompleteRead)):
             answer.read()
         connection.close()
 
-    assert [b"ADDED" in it for it in lines] == [True, True]
+    assert [b"ADDED" in line for line in lines] == [True, True]
 
 
 def _names(body: Any) -> list[str]:
-    return [it["metadata"]["name"] for it in body["items"]]
+    return [obj["metadata"]["name"] for obj in body["items"]]

@@ -84,11 +84,11 @@ PLACES = [
 def test_any_body_gets_an_answer_of_the_api(method: str, path: str, media: str, body: Any) -> None:
     ledger = Storage(ManualClock())
     Store(ledger, OBJECTS)
-    found = read_target(ledger.catalogue, method, path, {})
-    assert found is not None
+    target = read_target(ledger.catalogue, method, path, {})
+    assert target is not None
     request = Request(query={}, media=media or "application/json", body=json.dumps(body).encode())
 
-    answered = json.loads(answer_of(RequestHandler(ledger, [], ""), found, request))
+    answered = json.loads(answer_of(RequestHandler(ledger, [], ""), target, request))
 
     assert isinstance(answered, dict)
     for resource in ledger.catalogue:
@@ -96,8 +96,8 @@ def test_any_body_gets_an_answer_of_the_api(method: str, path: str, media: str, 
             assert entry.copy()["metadata"]["name"]
 
 
-def answer_of(desk: RequestHandler, found: RequestTarget, request: Request) -> bytes:
+def answer_of(desk: RequestHandler, target: RequestTarget, request: Request) -> bytes:
     try:
-        return desk.answer(found, request).body
+        return desk.answer(target, request).body
     except Declined as declined:
         return json.dumps(declined.status()).encode()

@@ -1,4 +1,4 @@
-"""The pocket server as a test holds it: opening, closing, tokens, certificates, bans, time."""
+"""The test API server as a test holds it: opening, closing, tokens, certificates, bans, time."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ WORLD = cluster(
 
 
 def test_a_built_world_is_served_as_it_was_built() -> None:
-    with ApiServer(WORLD.objects) as pocket:
-        found = client_of(pocket).get(PODS).body["items"]
+    with ApiServer(WORLD.objects) as server:
+        listed = client_of(server).get(PODS).body["items"]
 
-    built = [it for it in WORLD.objects if it["kind"] == "Pod"]
-    for seen, made in zip(found, built, strict=True):
+    built = [obj for obj in WORLD.objects if obj["kind"] == "Pod"]
+    for seen, made in zip(listed, built, strict=True):
         assert (seen["spec"], seen["status"]) == (made["spec"], made["status"])
         assert seen["metadata"].items() >= made["metadata"].items()
 
 
 def test_resettle_sees_the_world_that_was_built(tmp_path: Path) -> None:
-    with ApiServer(WORLD.objects, token="t0ken") as pocket:
-        access = read_kubeconfig(str(pocket.kubeconfig(tmp_path / "config")))
+    with ApiServer(WORLD.objects, token="t0ken") as server:
+        access = read_kubeconfig(str(server.kubeconfig(tmp_path / "config")))
         reads = frozenset({"PodDisruptionBudget", CONDITIONS})
         live = list_cluster(access, reads).snapshot(NOW)
 
     built = WORLD.snapshot()
     assert repr(live.pods) == repr(built.pods)
     assert repr(live.node_index.nodes) == repr(built.node_index.nodes)
-    assert {asked.token for asked in pocket.requests} == {"t0ken"}
+    assert {asked.token for asked in server.requests} == {"t0ken"}
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_resettle_sees_the_world_that_was_built(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_can_be_below_a_path(path: str, code: int) -> None:
-    with ApiServer(WORLD.objects, prefix="/k8s/c1/") as pocket:
-        reply = client_of(pocket).get(path)
+    with ApiServer(WORLD.objects, prefix="/k8s/c1/") as server:
+        reply = client_of(server).get(path)
 
         assert reply.code == code
-        assert pocket.url.endswith("/k8s/c1")
-        assert [it.path for it in pocket.requests] == [path]
+        assert server.url.endswith("/k8s/c1")
+        assert [request.path for request in server.requests] == [path]
 
 
 @pytest.mark.parametrize(
@@ -92,71 +92,71 @@ def test_a_server_can_be_below_a_path(path: str, code: int) -> None:
     ],
 )
 def test_a_token_counts_when_its_bearer_shows_it(header: str, code: int) -> None:
-    with ApiServer(token="t0ken") as pocket:
-        client = Client(pocket.url, {"Authorization": header})
+    with ApiServer(token="t0ken") as server:
+        client = Client(server.url, {"Authorization": header})
 
         assert client.get(PODS).code == code
 
 
 def test_requests_of_one_connection_have_one_client() -> None:
-    with ApiServer() as pocket:
-        connection = http.client.HTTPConnection(pocket.url.removeprefix("http://"))
+    with ApiServer() as server:
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
         for _ in range(2):
             connection.request("GET", PODS)
             connection.getresponse().read()
-        client_of(pocket).get(PODS)
+        client_of(server).get(PODS)
         connection.close()
-        first, second, third = (it.client for it in pocket.requests)
+        first, second, third = (request.client for request in server.requests)
 
     assert first == second != third
 
 
 def test_a_server_lives_on_a_running_loop_as_well() -> None:
-    async def story() -> list[str]:
+    async def list_pods() -> list[str]:
         async with (
-            ApiServer(WORLD.objects) as pocket,
-            aiohttp.ClientSession(pocket.url) as session,
+            ApiServer(WORLD.objects) as server,
+            aiohttp.ClientSession(server.url) as session,
             session.get(PODS) as reply,
         ):
             body = await reply.json()
-            return [it["metadata"]["name"] for it in body["items"]]
+            return [obj["metadata"]["name"] for obj in body["items"]]
 
-    assert asyncio.run(story()) == ["web-1", "web-2"]
+    assert asyncio.run(list_pods()) == ["web-1", "web-2"]
 
 
 def test_a_server_ends_its_open_watches_when_it_closes() -> None:
-    pocket = ApiServer(WORLD.objects)
-    with pocket:
-        watch = client_of(pocket).watch(PODS)
+    server = ApiServer(WORLD.objects)
+    with server:
+        watch = client_of(server).watch(PODS)
         events = watch.__enter__()
         first = next(events)
 
     assert first.type == "ADDED"
-    assert pocket.watches == 0
-    assert [it.name for it in events] == ["web-2"]
+    assert server.watches == 0
+    assert [event.name for event in events] == ["web-2"]
     watch.__exit__(None, None, None)
 
 
 def test_two_servers_know_nothing_of_each_other() -> None:
-    with ApiServer() as one, ApiServer() as other:
-        one.store.put(node("n1").node)
+    with ApiServer() as first, ApiServer() as other:
+        first.store.put(node("n1").node)
 
         assert client_of(other).get("/api/v1/nodes").names == []
 
 
 def test_a_watch_that_its_client_leaves_is_forgotten() -> None:
-    with ApiServer(WORLD.objects) as pocket:
-        client = client_of(pocket)
+    with ApiServer(WORLD.objects) as server:
+        client = client_of(server)
         with client.watch(PODS) as events:
             next(events)
         # The watch notices with its next word at the latest.
         for number in range(100):
-            pocket.store.merge("Pod", "web-1", {"metadata": {"labels": {"n": str(number)}}})
+            server.store.merge("Pod", "web-1", {"metadata": {"labels": {"n": str(number)}}})
             client.get("/version")
-            if pocket.watches == 0:
+            if server.watches == 0:
                 break
 
-        assert pocket.watches == 0
+        assert server.watches == 0
 
 
 def test_nothing_of_aiohttp_is_imported_before_a_server_starts() -> None:
@@ -168,13 +168,13 @@ def test_nothing_of_aiohttp_is_imported_before_a_server_starts() -> None:
 
 def test_lists_of_thousands_of_pods_are_put_together_from_bytes_made_once() -> None:
     ledger = Storage(ManualClock())
-    Store(ledger, [it for i in range(100) for it in _full_node(i)])
+    Store(ledger, [item for i in range(100) for item in _full_node(i)])
     pods = ledger.catalogue.of_kind("Pod")
 
-    first = [it.body for it in ledger.entries(pods)]
+    first = [entry.body for entry in ledger.entries(pods)]
 
     assert len(first) == 3000
-    assert all(it.body is made for it, made in zip(ledger.entries(pods), first, strict=True))
+    assert all(entry.body is made for entry, made in zip(ledger.entries(pods), first, strict=True))
 
 
 def _full_node(number: int) -> list[dict[str, object]]:
@@ -194,8 +194,8 @@ def _full_node(number: int) -> list[dict[str, object]]:
     ],
 )
 def test_a_token_is_asked_for_where_one_is_set(shown: str, code: int) -> None:
-    with ApiServer(token="s3cret") as pocket:
-        reply = client_of(pocket, shown).get(PODS)
+    with ApiServer(token="s3cret") as server:
+        reply = client_of(server, shown).get(PODS)
 
     assert reply.code == code
 
@@ -203,11 +203,11 @@ def test_a_token_is_asked_for_where_one_is_set(shown: str, code: int) -> None:
 def test_a_certificate_is_shown_where_one_is_given(tmp_path: Path) -> None:
     tls, authority = certified(tmp_path)
 
-    with ApiServer(WORLD.objects, tls=tls, authority=authority, token="t") as pocket:
-        access = read_kubeconfig(str(pocket.kubeconfig(tmp_path / "config")))
+    with ApiServer(WORLD.objects, tls=tls, authority=authority, token="t") as server:
+        access = read_kubeconfig(str(server.kubeconfig(tmp_path / "config")))
         snapshot = list_cluster(access, frozenset()).snapshot(NOW)
 
-    assert pocket.url.startswith("https://")
+    assert server.url.startswith("https://")
     assert len(snapshot.pods) == 2
 
 
@@ -239,8 +239,8 @@ def test_a_denied_permission_is_reported_and_enforced(
         "subresource": "eviction",
         "namespace": "default",
     }
-    with ApiServer(WORLD.objects, denied=[denied]) as pocket:
-        client = client_of(pocket)
+    with ApiServer(WORLD.objects, denied=[denied]) as server:
+        client = client_of(server)
         review = client.post(
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
             {"spec": {"resourceAttributes": asked}},
@@ -257,8 +257,8 @@ def test_a_denied_permission_is_reported_and_enforced(
     [pytest.param("t", True, id="the token"), pytest.param("x", False, id="another")],
 )
 def test_a_token_is_reviewed(shown: str, authenticated: bool) -> None:
-    with ApiServer(token="t") as pocket:
-        reply = client_of(pocket, "t").post(
+    with ApiServer(token="t") as server:
+        reply = client_of(server, "t").post(
             "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": shown}}
         )
 
@@ -270,14 +270,14 @@ def test_a_token_is_reviewed(shown: str, authenticated: bool) -> None:
 
 def test_everything_is_stamped_with_the_time_of_the_clock() -> None:
     clock = ManualClock()
-    with ApiServer(WORLD.objects, clock=clock) as pocket:
-        client = client_of(pocket)
+    with ApiServer(WORLD.objects, clock=clock) as server:
+        client = client_of(server)
         clock.advance(timedelta(minutes=5))
         spec = {"containers": [{"name": "main", "image": "registry.example/app:1"}]}
         made = client.post(DEFAULT_PODS, {"metadata": {"name": "new"}, "spec": spec}).body
         client.post(f"{DEFAULT_PODS}/web-1/eviction", eviction("web-1"))
         leaving = client.get(f"{DEFAULT_PODS}/web-1").body
-        spent = pocket.store.get("PodDisruptionBudget", "web")
+        spent = server.store.get("PodDisruptionBudget", "web")
 
     assert made["metadata"]["creationTimestamp"] == "2026-01-31T12:05:00Z"
     assert leaving["metadata"]["deletionTimestamp"] == "2026-01-31T12:05:30Z"
@@ -289,8 +289,8 @@ def test_everything_is_stamped_with_the_time_of_the_clock() -> None:
 
 
 def test_an_eviction_waits_for_a_budget_that_no_controller_has_observed() -> None:
-    with ApiServer(WORLD.objects) as pocket:
-        client = client_of(pocket)
+    with ApiServer(WORLD.objects) as server:
+        client = client_of(server)
         path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web"
         client.patch(path, {"spec": {"minAvailable": 1}})
         reply = client.post(f"{DEFAULT_PODS}/web-1/eviction", eviction("web-1"))
@@ -310,18 +310,18 @@ def test_usage_is_served_as_it_was_put() -> None:
         "window": "30s",
         "usage": {"cpu": "1500m", "memory": "2Gi"},
     }
-    with ApiServer([*WORLD.objects, usage]) as pocket:
-        client = client_of(pocket)
+    with ApiServer([*WORLD.objects, usage]) as server:
+        client = client_of(server)
         listed = client.get("/apis/metrics.k8s.io/v1beta1/nodes").body
         refused = client.delete("/apis/metrics.k8s.io/v1beta1/nodes/n1")
 
-    assert [it["usage"] for it in listed["items"]] == [usage["usage"]]
+    assert [obj["usage"] for obj in listed["items"]] == [usage["usage"]]
     assert refused.code == 405
 
 
 def test_a_namespace_takes_all_that_is_in_it_along() -> None:
-    with ApiServer([pod("a", namespace="team"), pod("b")]) as pocket:
-        client = client_of(pocket)
+    with ApiServer([pod("a", namespace="team"), pod("b")]) as server:
+        client = client_of(server)
         reply = client.delete("/api/v1/namespaces/team")
 
         assert reply.body["status"] == {"phase": "Terminating"}
@@ -330,8 +330,8 @@ def test_a_namespace_takes_all_that_is_in_it_along() -> None:
 
 
 def test_a_new_object_may_be_written_as_yaml() -> None:
-    with ApiServer() as pocket:
-        connection = http.client.HTTPConnection(pocket.url.removeprefix("http://"))
+    with ApiServer() as server:
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
         body = "metadata: {name: team, labels: {tier: gold}}"
         connection.request("POST", "/api/v1/namespaces", body, {"Content-Type": "application/yaml"})
         answer = connection.getresponse()
@@ -339,25 +339,25 @@ def test_a_new_object_may_be_written_as_yaml() -> None:
         connection.close()
 
         assert answer.status == 201
-        assert client_of(pocket).get("/api/v1/namespaces", labelSelector="tier=gold").names == [
+        assert client_of(server).get("/api/v1/namespaces", labelSelector="tier=gold").names == [
             "team"
         ]
 
 
 def test_a_body_in_a_format_that_is_not_read_is_refused() -> None:
-    with ApiServer() as pocket:
-        reply = client_of(pocket).call("POST", "/api/v1/namespaces", {}, "application/cbor")
+    with ApiServer() as server:
+        reply = client_of(server).call("POST", "/api/v1/namespaces", {}, "application/cbor")
 
     assert (reply.code, reply.reason) == (415, "UnsupportedMediaType")
 
 
 def test_requests_can_be_looked_back_on() -> None:
-    with ApiServer(WORLD.objects) as pocket:
-        client = client_of(pocket)
+    with ApiServer(WORLD.objects) as server:
+        client = client_of(server)
         client.get(PODS, limit=1)
         client.delete(f"{DEFAULT_PODS}/web-1")
 
-        assert [(it.verb, it.path, it.query) for it in pocket.requests] == [
+        assert [(request.verb, request.path, request.query) for request in server.requests] == [
             ("list", PODS, {"limit": "1"}),
             ("delete", f"{DEFAULT_PODS}/web-1", {}),
         ]

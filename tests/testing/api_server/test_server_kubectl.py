@@ -1,4 +1,4 @@
-"""kubectl gets along with the pocket server, over TLS, for it shows no token without."""
+"""kubectl gets along with the test API server, over TLS, for it shows no token without."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Kubectl = Callable[..., str]
 
 
 @pytest.fixture
-def pocket(tmp_path: Path) -> Iterator[ApiServer]:
+def api_server(tmp_path: Path) -> Iterator[ApiServer]:
     tls, authority = certified(tmp_path)
     with ApiServer(WORLD.objects, token="t", tls=tls, authority=authority) as server:
         yield server
 
 
 @pytest.fixture
-def kubectl(pocket: ApiServer, tmp_path: Path) -> Kubectl:
-    config = pocket.kubeconfig(tmp_path / "config")
+def kubectl(api_server: ApiServer, tmp_path: Path) -> Kubectl:
+    config = api_server.kubeconfig(tmp_path / "config")
 
     def run(*words: str, sent: Any = None) -> str:
         done = subprocess.run(
@@ -101,26 +101,26 @@ def test_kubectl_reads(kubectl: Kubectl, words: str, printed: list[str] | int) -
     ],
 )
 def test_kubectl_changes_nodes(
-    kubectl: Kubectl, pocket: ApiServer, words: str, part: tuple[str, str], expected: Any
+    kubectl: Kubectl, api_server: ApiServer, words: str, part: tuple[str, str], expected: Any
 ) -> None:
     kubectl(*words.split())
 
-    changed = pocket.store.get("Node", "n1")
+    changed = api_server.store.get("Node", "n1")
     assert changed is not None
     assert changed[part[0]][part[1]] == expected
 
 
-def test_kubectl_drains_a_node(kubectl: Kubectl, pocket: ApiServer) -> None:
+def test_kubectl_drains_a_node(kubectl: Kubectl, api_server: ApiServer) -> None:
     def kubelet(change: ObjectChange) -> None:
         if change.new and change.new["metadata"].get("deletionTimestamp"):
-            pocket.store.delete("Pod", change.new["metadata"]["name"])
+            api_server.store.delete("Pod", change.new["metadata"]["name"])
 
-    pocket.store.subscribe("Pod", kubelet)
+    api_server.store.subscribe("Pod", kubelet)
 
     kubectl("drain", "n1", "--force", "--timeout=30s")
 
-    assert [it["metadata"]["name"] for it in pocket.store.list("Pod")] == ["web-3"]
-    spent = pocket.store.get("PodDisruptionBudget", "web")
+    assert [obj["metadata"]["name"] for obj in api_server.store.list("Pod")] == ["web-3"]
+    spent = api_server.store.get("PodDisruptionBudget", "web")
     assert spent is not None
     assert spent["status"]["disruptionsAllowed"] == 1
 
@@ -138,19 +138,19 @@ def deployment(image: str) -> dict[str, Any]:
     }
 
 
-def test_kubectl_applies_scales_and_deletes(kubectl: Kubectl, pocket: ApiServer) -> None:
+def test_kubectl_applies_scales_and_deletes(kubectl: Kubectl, api_server: ApiServer) -> None:
     for image in ("registry.example/app:1", "registry.example/app:2"):
         kubectl("apply", "--validate=false", "-f", "-", sent=deployment(image))
     kubectl("scale", "deployment/web", "--replicas=5")
 
-    found = pocket.store.get("Deployment", "web")
-    assert found is not None
-    assert found["spec"]["replicas"] == 5
-    (container,) = found["spec"]["template"]["spec"]["containers"]
+    obj = api_server.store.get("Deployment", "web")
+    assert obj is not None
+    assert obj["spec"]["replicas"] == 5
+    (container,) = obj["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry.example/app:2"
-    assert found["metadata"]["generation"] == 3
+    assert obj["metadata"]["generation"] == 3
     kubectl("delete", "deployment", "web")
-    assert pocket.store.get("Deployment", "web") is None
+    assert api_server.store.get("Deployment", "web") is None
 
 
 def test_kubectl_creates_and_deletes_custom_resources(kubectl: Kubectl) -> None:
@@ -169,23 +169,23 @@ def test_kubectl_waits_by_watching(kubectl: Kubectl) -> None:
     assert printed == "pod/web-1 condition met\n"
 
 
-def test_kubectl_makes_a_namespace_and_ends_it(kubectl: Kubectl, pocket: ApiServer) -> None:
+def test_kubectl_makes_a_namespace_and_ends_it(kubectl: Kubectl, api_server: ApiServer) -> None:
     kubectl("create", "namespace", "team")
-    made = pocket.store.get("Namespace", "team")
+    made = api_server.store.get("Namespace", "team")
     kubectl("delete", "namespace", "team")
 
     assert made is not None
     assert made["status"] == {"phase": "Active"}
-    assert pocket.store.get("Namespace", "team") is None
+    assert api_server.store.get("Namespace", "team") is None
 
 
 def test_kubectl_asks_what_it_may_do(kubectl: Kubectl) -> None:
     assert kubectl("auth", "can-i", "create", "pods", "--subresource=eviction") == "yes\n"
 
 
-def test_kubectl_shows_usage(kubectl: Kubectl, pocket: ApiServer) -> None:
+def test_kubectl_shows_usage(kubectl: Kubectl, api_server: ApiServer) -> None:
     for name, cpu in (("n1", "1"), ("n2", "500m")):
-        pocket.store.put(
+        api_server.store.put(
             {
                 "apiVersion": "metrics.k8s.io/v1beta1",
                 "kind": "NodeMetrics",

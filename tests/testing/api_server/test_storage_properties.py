@@ -39,7 +39,7 @@ def take(store: Store, step: Step) -> None:
 
 
 def seen(entries: list[StoredObject]) -> dict[str, str]:
-    return {it.key: it.meta["resourceVersion"] for it in entries}
+    return {entry.key: entry.meta["resourceVersion"] for entry in entries}
 
 
 @SOME
@@ -53,7 +53,7 @@ def test_a_list_of_the_past_is_what_the_list_was_then(steps: list[Step]) -> None
         take(store, step)
         lists[ledger.version] = seen(ledger.entries(pods))
 
-    assert {it: seen(ledger.entries(pods, it)) for it in lists} == lists
+    assert {item: seen(ledger.entries(pods, item)) for item in lists} == lists
 
 
 @SOME
@@ -73,9 +73,9 @@ def test_a_list_and_its_watch_add_up_to_the_next_list(
     for step in before:
         take(store, step)
     cache = {
-        it.meta["name"]: it.meta["resourceVersion"]
-        for it in ledger.entries(pods)
-        if chosen.selects(it)
+        entry.meta["name"]: entry.meta["resourceVersion"]
+        for entry in ledger.entries(pods)
+        if chosen.selects(entry)
     }
     watch = Watch(ledger, pods, chosen, {"resourceVersion": str(ledger.version)})
     follow(cache, watch.first())
@@ -87,9 +87,9 @@ def test_a_list_and_its_watch_add_up_to_the_next_list(
     follow(cache, watch.news())
 
     assert cache == {
-        it.meta["name"]: it.meta["resourceVersion"]
-        for it in ledger.entries(pods)
-        if chosen.selects(it)
+        entry.meta["name"]: entry.meta["resourceVersion"]
+        for entry in ledger.entries(pods)
+        if chosen.selects(entry)
     }
 
 
@@ -115,7 +115,7 @@ documents = st.dictionaries(st.sampled_from(["p", "q", "r"]), plain, max_size=3)
 
 def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: without_nulls(it) for key, it in value.items() if it is not None}
+        return {key: without_nulls(obj) for key, obj in value.items() if obj is not None}
     return value
 
 
@@ -146,7 +146,7 @@ def test_a_json_patch_can_lead_from_anywhere_to_anywhere(
 ) -> None:
     before = json.dumps(old)
     removals = [{"op": "remove", "path": f"/{key}"} for key in old]
-    additions = [{"op": "add", "path": f"/{key}", "value": it} for key, it in new.items()]
+    additions = [{"op": "add", "path": f"/{key}", "value": obj} for key, obj in new.items()]
 
     assert json_patch(old, [*removals, *additions]) == new
     assert json.dumps(old) == before

@@ -18,9 +18,9 @@ WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name":
 def test_objects_are_got_listed_put_merged_and_deleted() -> None:
     store = ApiServer(WORLD.objects).store
 
-    assert [it["metadata"]["name"] for it in store.list("Pod")] == ["a", "b"]
-    assert [it["metadata"]["name"] for it in store.list("Pod", namespace="team")] == ["b"]
-    assert [it["metadata"]["name"] for it in store.list("Pod", labels="app=web")] == ["a"]
+    assert [obj["metadata"]["name"] for obj in store.list("Pod")] == ["a", "b"]
+    assert [obj["metadata"]["name"] for obj in store.list("Pod", namespace="team")] == ["b"]
+    assert [obj["metadata"]["name"] for obj in store.list("Pod", labels="app=web")] == ["a"]
     merged = store.merge("Pod", "a", {"status": {"phase": "Failed"}})
     assert merged is not None
     assert merged["status"]["phase"] == "Failed"
@@ -33,10 +33,10 @@ def test_objects_are_got_listed_put_merged_and_deleted() -> None:
 
 def test_what_comes_out_is_a_copy() -> None:
     store = ApiServer(WORLD.objects).store
-    found = store.get("Node", "n1")
-    assert found is not None
+    obj = store.get("Node", "n1")
+    assert obj is not None
 
-    found["spec"]["unschedulable"] = True
+    obj["spec"]["unschedulable"] = True
 
     again = store.get("Node", "n1")
     assert again is not None
@@ -46,7 +46,7 @@ def test_what_comes_out_is_a_copy() -> None:
 def test_a_namespace_comes_along_with_what_is_in_it() -> None:
     store = ApiServer(WORLD.objects).store
 
-    names = [it["metadata"]["name"] for it in store.list("Namespace")]
+    names = [obj["metadata"]["name"] for obj in store.list("Namespace")]
 
     assert {"default", "kube-system", "team"} <= set(names)
 
@@ -66,18 +66,18 @@ def test_what_cannot_be_put_is_an_error_that_says_what_to_do(obj: Any, says: str
 
 
 def test_a_custom_kind_is_served_with_its_objects_in_whatever_order_they_come() -> None:
-    with ApiServer([WIDGET, definition("Widget", group="example.com")]) as pocket:
-        listed = client_of(pocket).get("/apis/example.com/v1/widgets")
+    with ApiServer([WIDGET, definition("Widget", group="example.com")]) as server:
+        listed = client_of(server).get("/apis/example.com/v1/widgets")
 
         assert listed.names == ["w"]
-        assert pocket.store.get("Widget", "w") == pocket.store.get("Widget.example.com", "w")
+        assert server.store.get("Widget", "w") == server.store.get("Widget.example.com", "w")
 
 
 def test_a_custom_kind_goes_with_its_definition() -> None:
-    with ApiServer([definition("Widget", group="example.com"), WIDGET]) as pocket:
-        pocket.store.delete("CustomResourceDefinition", "widgets.example.com")
+    with ApiServer([definition("Widget", group="example.com"), WIDGET]) as server:
+        server.store.delete("CustomResourceDefinition", "widgets.example.com")
 
-        assert client_of(pocket).get("/apis/example.com/v1/widgets").code == 404
+        assert client_of(server).get("/apis/example.com/v1/widgets").code == 404
 
 
 # -- subscribers ---------------------------------------------------------------------------------
@@ -86,7 +86,9 @@ def test_a_custom_kind_goes_with_its_definition() -> None:
 def test_a_subscriber_receives_each_change_until_it_leaves() -> None:
     store = ApiServer(WORLD.objects).store
     received: list[tuple[bool, bool]] = []
-    leave = store.subscribe("Pod", lambda it: received.append((it.old is None, it.new is None)))
+    leave = store.subscribe(
+        "Pod", lambda change: received.append((change.old is None, change.new is None))
+    )
 
     store.put(pod("c"))
     store.merge("Pod", "c", {"metadata": {"labels": {"x": "y"}}})
@@ -99,15 +101,15 @@ def test_a_subscriber_receives_each_change_until_it_leaves() -> None:
 
 
 def test_a_controller_has_had_its_say_when_the_client_has_its_answer() -> None:
-    with ApiServer(WORLD.objects) as pocket:
+    with ApiServer(WORLD.objects) as server:
 
         def kubelet(change: ObjectChange) -> None:
             if change.new and change.new["metadata"].get("deletionTimestamp"):
                 meta = change.new["metadata"]
-                pocket.store.delete("Pod", meta["name"], meta["namespace"])
+                server.store.delete("Pod", meta["name"], meta["namespace"])
 
-        pocket.store.subscribe("Pod", kubelet)
-        client = client_of(pocket)
+        server.store.subscribe("Pod", kubelet)
+        client = client_of(server)
         reply = client.post(f"{DEFAULT_PODS}/a/eviction", eviction("a"))
 
         assert reply.code == 201
@@ -146,7 +148,7 @@ def test_many_threads_may_write_at_once() -> None:
     for thread in threads:
         thread.join()
 
-    versions = [it["metadata"]["resourceVersion"] for it in store.list("Pod")]
+    versions = [obj["metadata"]["resourceVersion"] for obj in store.list("Pod")]
     assert len(set(versions)) == 200
 
 
@@ -154,11 +156,11 @@ def test_many_threads_may_write_at_once() -> None:
 
 
 def test_a_token_of_a_version_that_is_gone_offers_another() -> None:
-    with ApiServer([pod(f"p{i}") for i in range(5)]) as pocket:
-        client = client_of(pocket)
+    with ApiServer([pod(f"p{i}") for i in range(5)]) as server:
+        client = client_of(server)
         first = client.get(PODS, limit=2)
-        pocket.store.delete("Pod", "p3")
-        pocket.store.compact()
+        server.store.delete("Pod", "p3")
+        server.store.compact()
 
         gone = client.get(PODS, limit=2, **{"continue": first.body["metadata"]["continue"]})
         rest = client.get(PODS, **{"continue": gone.body["metadata"]["continue"]})
@@ -168,19 +170,19 @@ def test_a_token_of_a_version_that_is_gone_offers_another() -> None:
 
 
 def test_an_exact_version_that_is_compacted_is_refused() -> None:
-    with ApiServer([pod("a")]) as pocket:
-        version = pocket.store.version
-        pocket.store.put(pod("b"))
-        pocket.store.compact()
-        reply = client_of(pocket).get(PODS, resourceVersion=version, resourceVersionMatch="Exact")
+    with ApiServer([pod("a")]) as server:
+        version = server.store.version
+        server.store.put(pod("b"))
+        server.store.compact()
+        reply = client_of(server).get(PODS, resourceVersion=version, resourceVersionMatch="Exact")
 
     assert (reply.code, reply.reason) == (410, "Expired")
 
 
 def test_a_watch_from_a_version_that_is_compacted_gets_an_error() -> None:
-    with ApiServer([pod("a")]) as pocket:
-        pocket.store.compact()
-        with client_of(pocket).watch(PODS, resourceVersion=1) as events:
+    with ApiServer([pod("a")]) as server:
+        server.store.compact()
+        with client_of(server).watch(PODS, resourceVersion=1) as events:
             (event,) = events
 
     assert event.type == "ERROR"
@@ -189,25 +191,25 @@ def test_a_watch_from_a_version_that_is_compacted_gets_an_error() -> None:
 
 
 def test_an_open_watch_misses_nothing_though_the_past_is_forgotten() -> None:
-    with ApiServer([pod("a")]) as pocket, client_of(pocket).watch(PODS) as events:
+    with ApiServer([pod("a")]) as server, client_of(server).watch(PODS) as events:
         next(events)
         for i in range(20):
-            pocket.store.put(pod(f"later-{i}"))
-            pocket.store.compact()
+            server.store.put(pod(f"later-{i}"))
+            server.store.compact()
 
         assert [next(events).name for _ in range(20)] == [f"later-{i}" for i in range(20)]
 
 
 def test_a_bookmark_comes_when_it_is_asked_for() -> None:
-    with ApiServer([pod("a")]) as pocket:
-        with client_of(pocket).watch(PODS, allowWatchBookmarks="true") as events:
+    with ApiServer([pod("a")]) as server:
+        with client_of(server).watch(PODS, allowWatchBookmarks="true") as events:
             next(events)
-            pocket.store.put(node("n1").node)
-            pocket.store.bookmark()
+            server.store.put(node("n1").node)
+            server.store.bookmark()
             event = next(events)
 
         assert event.type == "BOOKMARK"
-        assert event.object["metadata"]["resourceVersion"] == str(pocket.store.version)
+        assert event.object["metadata"]["resourceVersion"] == str(server.store.version)
 
 
 def test_what_a_refused_request_changed_is_delivered_all_the_same() -> None:
@@ -217,15 +219,15 @@ def test_what_a_refused_request_changed_is_delivered_all_the_same() -> None:
         node("n1").holding(pod("a", labels=labels)), budget("web", allowed=2, labels=labels)
     )
     received: list[int] = []
-    with ApiServer(world.objects) as pocket:
+    with ApiServer(world.objects) as server:
 
         def listens(change: ObjectChange) -> None:
             if change.new:
                 received.append(change.new["status"]["disruptionsAllowed"])
 
-        pocket.store.subscribe("PodDisruptionBudget", listens)
+        server.store.subscribe("PodDisruptionBudget", listens)
         body = eviction("a") | {"deleteOptions": {"preconditions": {"uid": "another"}}}
-        reply = client_of(pocket).post(f"{DEFAULT_PODS}/a/eviction", body)
+        reply = client_of(server).post(f"{DEFAULT_PODS}/a/eviction", body)
 
     assert reply.code == 409
     assert received == [1]

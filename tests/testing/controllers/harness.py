@@ -1,4 +1,4 @@
-"""A pocket cluster with life in it, and short ways to look at it."""
+"""A test API server with controllers, and short ways to look at it."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def uids(living: Living) -> set[str]:
 
 def condition(obj: Object, name: str) -> Object:
     """One condition of an object, or nothing."""
-    found = (it for it in obj["status"].get("conditions") or () if it["type"] == name)
-    return next(found, {})
+    matching = (item for item in obj["status"].get("conditions") or () if item["type"] == name)
+    return next(matching, {})

@@ -29,8 +29,8 @@ class BudgetStatus(NamedTuple):
 
 def budget_status(living: Living) -> BudgetStatus:
     """What the only budget says."""
-    [found] = living.store.list("PodDisruptionBudget")
-    status = found["status"]
+    [obj] = living.store.list("PodDisruptionBudget")
+    status = obj["status"]
     names = ("expectedPods", "desiredHealthy", "currentHealthy", "disruptionsAllowed")
     return BudgetStatus(*(status[name] for name in names))
 
@@ -100,7 +100,7 @@ def budget(**bounds: Any) -> Object:
             daemon_set("web"),
             {"max_unavailable": 1},
             BudgetStatus(0, 0, 1, 0),
-            id="of a DaemonSet, which has no number to tell: none",
+            id="of a DaemonSet, which has no number of replicas: none",
         ),
         pytest.param(
             daemon_set("web"),
@@ -169,19 +169,19 @@ def test_an_evicted_pod(seconds: int, leaves: bool, kept: list[str]) -> None:
 
     living.after(seconds)
 
-    [found] = living.store.list("PodDisruptionBudget")
-    assert list(found["status"].get("disruptedPods") or ()) == kept
+    [obj] = living.store.list("PodDisruptionBudget")
+    assert list(obj["status"].get("disruptedPods") or ()) == kept
     assert budget_status(living).healthy == 2 - (bool(kept) or leaves)
 
 
 def test_a_budget_says_when_it_began_to_allow_disruptions() -> None:
     living = Living(node("n1"), deployment("web", replicas=3), budget(max_unavailable=1)).after(60)
 
-    [found] = living.store.list("PodDisruptionBudget")
-    allows = condition(found, "DisruptionAllowed")
+    [obj] = living.store.list("PodDisruptionBudget")
+    allows = condition(obj, "DisruptionAllowed")
     assert (allows["status"], allows["reason"]) == ("True", "SufficientPods")
     assert allows["lastTransitionTime"] == "2026-01-31T12:00:02Z"
-    assert found["status"]["observedGeneration"] == found["metadata"]["generation"]
+    assert obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
 
 
 def test_a_budget_that_came_over_the_wire_is_looked_at() -> None:
@@ -191,6 +191,6 @@ def test_a_budget_that_came_over_the_wire_is_looked_at() -> None:
     living.store.put({**made, "metadata": {**made["metadata"], "generation": 7}})
     living.life.settle()
 
-    [found] = living.store.list("PodDisruptionBudget")
-    assert found["status"]["observedGeneration"] == 7
+    [obj] = living.store.list("PodDisruptionBudget")
+    assert obj["status"]["observedGeneration"] == 7
     assert budget_status(living) == BudgetStatus(2, 1, 2, 1)

@@ -1,4 +1,4 @@
-"""Kubelets: pods start, crash, finish and leave, and nodes tell how they are."""
+"""Kubelets: pods start, crash, finish and leave, and nodes report how they are."""
 
 from __future__ import annotations
 
@@ -80,19 +80,21 @@ def test_a_leaving_pod_without_a_node_is_gone_at_once() -> None:
 )
 def test_a_pod_can_be_made_to_crash(minutes: int, restarts: int, ready: str) -> None:
     doomed = bound(annotations={CRASHES_EVERY: "5m"})
-    found = Living(node("n1").holding(doomed)).after(minutes * 60).pods["p"]
+    obj = Living(node("n1").holding(doomed)).after(minutes * 60).pods["p"]
 
-    [container] = found["status"]["containerStatuses"]
+    [container] = obj["status"]["containerStatuses"]
     assert (container["restartCount"], container["ready"]) == (restarts, ready == "True")
-    assert condition(found, "Ready")["status"] == ready
-    assert found["status"]["phase"] == "Running"
+    assert condition(obj, "Ready")["status"] == ready
+    assert obj["status"]["phase"] == "Running"
 
 
 def test_all_pods_of_a_workload_can_be_made_to_crash() -> None:
     doomed = deployment("web", replicas=2, annotations={CRASHES_EVERY: "30s"})
     living = Living(node("n1"), doomed).after(63)
 
-    counts = [it["status"]["containerStatuses"][0]["restartCount"] for it in living.pods.values()]
+    counts = [
+        item["status"]["containerStatuses"][0]["restartCount"] for item in living.pods.values()
+    ]
     assert counts == [2, 2]
 
 
@@ -129,8 +131,8 @@ def test_a_time_that_is_none_is_an_error_that_says_how_to_write_one() -> None:
 def test_a_node_says_how_it_is(ready: bool | None, says: str) -> None:
     living = Living(node("n1", ready=ready)).after(1)
 
-    [found] = living.store.list("Node")
-    assert condition(found, "Ready")["status"] == says
+    [obj] = living.store.list("Node")
+    assert condition(obj, "Ready")["status"] == says
 
 
 def test_a_silent_node_is_unknown_and_so_are_its_pods_until_it_speaks_again() -> None:

@@ -96,8 +96,8 @@ def test_a_week_passes_and_what_is_due_happens_on_the_way() -> None:
 
     living.life.pass_time(timedelta(days=7))
 
-    [found] = living.pods.values()
-    assert found["status"]["containerStatuses"][0]["restartCount"] == 7 * 24 - 1
+    [obj] = living.pods.values()
+    assert obj["status"]["containerStatuses"][0]["restartCount"] == 7 * 24 - 1
     assert living.clock() - ManualClock()() == timedelta(days=7)
 
 
@@ -134,7 +134,7 @@ def test_an_end_of_life_leaves_the_store_as_it_is() -> None:
     assert living.apps() == {"web": 1}
 
 
-def evict(pocket: ApiServer, pod: Object) -> int:
+def evict(server: ApiServer, pod: Object) -> int:
     """The code that an eviction over HTTP is answered with."""
     meta = pod["metadata"]
     body = {
@@ -143,7 +143,7 @@ def evict(pocket: ApiServer, pod: Object) -> int:
         "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
         "deleteOptions": {"preconditions": {"uid": meta["uid"]}},
     }
-    url = f"{pocket.url}/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/eviction"
+    url = f"{server.url}/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/eviction"
     headers = {"Content-Type": "application/json"}
     try:
         with urlopen(Request(url, json.dumps(body).encode(), headers)) as answer:
@@ -157,20 +157,20 @@ def test_evictions_are_granted_as_fast_as_the_budget_recovers() -> None:
     clock = ManualClock()
     budget = disruption_budget("web", app="web", max_unavailable=1)
     objects = [node("n1").node, deployment("web", replicas=3), budget]
-    with ApiServer(objects, clock=clock) as pocket:
-        life = ControllerLoop(pocket.store, clock)
+    with ApiServer(objects, clock=clock) as server:
+        life = ControllerLoop(server.store, clock)
         life.pass_time(timedelta(seconds=5))
-        first, second, _ = pocket.store.list("Pod")
+        first, second, _ = server.store.list("Pod")
 
-        codes = [evict(pocket, first), evict(pocket, second)]
+        codes = [evict(server, first), evict(server, second)]
         life.settle()
-        codes.append(evict(pocket, second))
+        codes.append(evict(server, second))
         life.pass_time(timedelta(seconds=5))
-        codes.append(evict(pocket, second))
+        codes.append(evict(server, second))
         life.pass_time(timedelta(seconds=5))
 
         assert codes == [201, 429, 429, 201]
-        names = {pod["metadata"]["name"] for pod in pocket.store.list("Pod")}
+        names = {pod["metadata"]["name"] for pod in server.store.list("Pod")}
         assert len(names - {first["metadata"]["name"], second["metadata"]["name"]}) == 3
 
 
@@ -195,7 +195,7 @@ def test_whatever_happens_life_comes_to_rest(workloads: list[Any], troubles: lis
     living.life.settle()
 
     assert living.store.version == version
-    nodes = {it["metadata"]["name"] for it in living.store.list("Node")}
+    nodes = {obj["metadata"]["name"] for obj in living.store.list("Node")}
     assert all(pod["spec"].get("nodeName", "n0") in nodes | {"n0"} for pod in living.pods.values())
     for owner in living.store.list("Deployment"):
         assert owner["status"]["replicas"] == owner["spec"]["replicas"]
@@ -203,7 +203,7 @@ def test_whatever_happens_life_comes_to_rest(workloads: list[Any], troubles: lis
 
 def happen(trouble: str, living: Living) -> None:
     """A change of the first object that it applies to."""
-    nodes, pods, owners = (living.store.list(it) for it in ("Node", "Pod", "Deployment"))
+    nodes, pods, owners = (living.store.list(kind) for kind in ("Node", "Pod", "Deployment"))
     match trouble:
         case "drop a node" if len(nodes) > 1:
             living.store.delete("Node", nodes[-1]["metadata"]["name"])
@@ -222,7 +222,7 @@ def happen(trouble: str, living: Living) -> None:
 
 def test_a_sight_finds_pods_by_owner_and_by_labels() -> None:
     living = Living(node("n1"), deployment("web", replicas=2), daemon_set("agent")).after(5)
-    sight = observe(it for kind in KINDS for it in living.store.list(kind))
+    sight = observe(obj for kind in KINDS for obj in living.store.list(kind))
     [owner] = sight.all("ReplicaSet")
 
     assert len(sight.owned_by(owner)) == 2

@@ -73,12 +73,16 @@ def test_the_name_of_a_leaving_pod_is_free_only_when_it_is_gone() -> None:
 def test_pods_know_their_owner_and_carry_the_labels_of_their_template() -> None:
     living = Living(node("n1"), deployment("web", labels={"tier": "front"})).after(5)
     [replicas] = living.store.list("ReplicaSet")
-    [found] = living.pods.values()
+    [created] = living.pods.values()
     mark = replicas["metadata"]["labels"]["pod-template-hash"]
 
     assert replicas["metadata"]["name"] == f"web-{mark}"
-    assert found["metadata"]["labels"] == {"app": "web", "tier": "front", "pod-template-hash": mark}
-    [reference] = found["metadata"]["ownerReferences"]
+    assert created["metadata"]["labels"] == {
+        "app": "web",
+        "tier": "front",
+        "pod-template-hash": mark,
+    }
+    [reference] = created["metadata"]["ownerReferences"]
     assert (reference["kind"], reference["uid"]) == ("ReplicaSet", replicas["metadata"]["uid"])
     assert reference["controller"] is True
 
@@ -135,8 +139,8 @@ def test_a_new_template_takes_over_step_by_step(strategy: Object, most: int) -> 
         seen.append(living.apps().get("web", 0))
 
     assert max(seen) == most
-    assert {it["metadata"]["labels"].get("release") for it in living.pods.values()} == {"2"}
-    sizes = Counter(it["spec"]["replicas"] for it in living.store.list("ReplicaSet"))
+    assert {obj["metadata"]["labels"].get("release") for obj in living.pods.values()} == {"2"}
+    sizes = Counter(obj["spec"]["replicas"] for obj in living.store.list("ReplicaSet"))
     assert sizes == {4: 1, 0: 1}
 
 
@@ -165,18 +169,18 @@ def test_a_stateful_set_begins_a_pod_when_those_before_it_serve() -> None:
 
 def test_a_stateful_set_is_renewed_from_its_end() -> None:
     living = Living(node("n1"), stateful_set("db", replicas=3)).after(20)
-    before = {name: it["metadata"]["uid"] for name, it in living.pods.items()}
+    before = {name: obj["metadata"]["uid"] for name, obj in living.pods.items()}
 
     release = {"metadata": {"labels": {"release": "2"}}}
     living.store.merge("StatefulSet", "db", {"spec": {"template": release}})
     living.after(3)
-    renewed = [name for name, it in living.pods.items() if it["metadata"]["uid"] != before[name]]
+    renewed = [name for name, obj in living.pods.items() if obj["metadata"]["uid"] != before[name]]
     living.after(60)
 
     assert renewed == ["db-2"]
     assert not uids(living) & set(before.values())
     revisions = {
-        it["metadata"]["labels"]["controller-revision-hash"] for it in living.pods.values()
+        obj["metadata"]["labels"]["controller-revision-hash"] for obj in living.pods.values()
     }
     template = living.store.list("StatefulSet")[0]["spec"]["template"]
     assert revisions == {template_hash(template)}
@@ -185,9 +189,10 @@ def test_a_stateful_set_is_renewed_from_its_end() -> None:
 def test_claims_outlive_pods_and_their_set() -> None:
     living = Living(node("n1"), stateful_set("db", replicas=2, claims=["data"])).after(20)
     claims = {
-        it["metadata"]["name"]: it["spec"] for it in living.store.list("PersistentVolumeClaim")
+        claim["metadata"]["name"]: claim["spec"]
+        for claim in living.store.list("PersistentVolumeClaim")
     }
-    volumes = {it["metadata"]["name"] for it in living.store.list("PersistentVolume")}
+    volumes = {volume["metadata"]["name"] for volume in living.store.list("PersistentVolume")}
 
     living.store.delete("Pod", "db-1")
     living.after(20)
@@ -196,10 +201,13 @@ def test_claims_outlive_pods_and_their_set() -> None:
     living.after(20)
 
     assert sorted(claims) == ["data-db-0", "data-db-1"]
-    assert {it["volumeName"] for it in claims.values()} == volumes
+    assert {claim["volumeName"] for claim in claims.values()} == volumes
     assert again["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "data-db-1"}
     assert not living.pods
-    kept = {it["metadata"]["name"]: it["spec"] for it in living.store.list("PersistentVolumeClaim")}
+    kept = {
+        claim["metadata"]["name"]: claim["spec"]
+        for claim in living.store.list("PersistentVolumeClaim")
+    }
     assert kept == claims
 
 
@@ -227,7 +235,7 @@ def test_a_daemon_set_has_a_pod_for_each_node_it_may_run_on(wanted: Any, nodes: 
 
 def test_pods_of_a_daemon_set_are_pinned_and_put_up_with_much() -> None:
     living = Living(node("n1"), daemon_set("agent", tolerations=[BATCH])).after(5)
-    [spec] = [it["spec"] for it in living.pods.values()]
+    [spec] = [obj["spec"] for obj in living.pods.values()]
     [term] = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
     ]
