@@ -7,14 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from resettle.testing import budget, node, pod
-from tests.cli.harness import HEAD, LIFETIME, LOPSIDED, NOW, listing, resettle, transcript, write
+from tests.cli.harness import (
+    HEAD,
+    LOPSIDED,
+    NOW,
+    WITH_USAGE,
+    resettle,
+    transcript,
+    write_small_cluster,
+)
 
 SOURCES = (
     *("--cluster", LOPSIDED / "cluster.yaml", "--policy", LOPSIDED / "policy.yaml"),
     *("--now", NOW),
 )
-BUDGET = budget("idle", allowed=1, labels={"app": "nobody"})
 
 
 @pytest.mark.parametrize(
@@ -161,19 +167,10 @@ def test_what_is_not_there_is_an_error_that_names_what_was_meant(
 
 
 def test_a_plugin_that_fails_is_named_and_the_answer_still_given(tmp_path: Path) -> None:
-    measured = LIFETIME.replace(
+    measured = WITH_USAGE.replace(
         "profiles:\n", "metricsProviders: [{source: KubernetesMetrics}]\nprofiles:\n"
-    ).replace(
-        "    plugins:\n",
-        "      - name: LowNodeUtilization\n"
-        "        args: {thresholds: {cpu: 20}, targetThresholds: {cpu: 50}, "
-        "metricsUtilization: {source: KubernetesMetrics}}\n"
-        "    plugins:\n      balance: {enabled: [LowNodeUtilization]}\n",
     )
-    held = node("n1").holding(pod("web-1"))
-    found = [held.node, *held.pods, node("n2").node, BUDGET]
-    write(tmp_path, {"c.json": listing(found), "p.yaml": measured})
-    words = ("--cluster", "c.json", "--policy", "p.yaml", "--now", NOW)
+    words = write_small_cluster(tmp_path, measured)
 
     done = resettle("explain", "pod", "default/web-1", *words, cwd=tmp_path)
 
@@ -195,10 +192,7 @@ def test_a_plugin_that_fails_is_named_and_the_answer_still_given(tmp_path: Path)
 def test_a_policy_without_strategies_is_explained_too(
     asked: tuple[str, ...], tmp_path: Path
 ) -> None:
-    held = node("n1").holding(pod("web-1"))
-    found = [held.node, *held.pods, node("n2").node, BUDGET]
-    write(tmp_path, {"c.json": listing(found), "p.yaml": HEAD})
-    words = ("--cluster", "c.json", "--policy", "p.yaml", "--now", NOW)
+    words = write_small_cluster(tmp_path, HEAD)
 
     done = resettle("explain", *asked, *words, cwd=tmp_path)
 
@@ -212,11 +206,11 @@ def test_a_policy_without_strategies_is_explained_too(
 
 
 def test_programs_and_people_are_given_the_same(tmp_path: Path) -> None:
-    told = json.loads(transcript("explain-pod.json"))
+    document = json.loads(transcript("explain-pod.json"))
     text = " ".join(transcript("explain-pod.txt").split())
 
-    assert f"{told['namespace']}/{told['name']} stays on {told['node']}" in text
-    for change in told["would_move_if"]:
+    assert f"{document['namespace']}/{document['name']} stays on {document['node']}" in text
+    for change in document["would_move_if"]:
         assert change["says"] in text
-    for word in told["plugins"]:
+    for word in document["plugins"]:
         assert word["plugin"] in text

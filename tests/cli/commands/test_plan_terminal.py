@@ -55,7 +55,7 @@ def test_there_is_no_colour_without_a_terminal(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_it_with_a_word_and_no_traceback(tmp_path: Path) -> None:
-    # The warning tells that the policy has been read, so what comes next is waiting for stdin.
+    # The warning shows that the policy has been read, so what comes next is waiting for stdin.
     policy = f"{HEAD}profiles:\n  - plugins: {{sort: {{enabled: [AgeSort]}}}}\n"
     policy += "    pluginConfig: [{name: AgeSort}]\n"
     (tmp_path / "policy.yaml").write_text(policy)

@@ -15,7 +15,7 @@ from resettle.cli.commands import policy as command
 from resettle.errors import InputError, PolicyError
 from tests.policy.fakes import PLUGINS
 from tests.policy.harness import HEAD, one_profile
-from tests.policy.test_load import GOOD, SIX_MISTAKES, SIX_TOLD
+from tests.policy.test_load import GOOD, SIX_MISTAKES, SIX_PROBLEMS
 from tests.policy.versions.test_upgrade import OLD, OLD_CONVERTED
 
 FAILED_PODS = one_profile(
@@ -73,7 +73,10 @@ def test_check_reports_every_file_before_it_fails(
     (folder / "good.yaml").write_text(GOOD)
 
     assert resettle("check", "policy.yaml", "good.yaml") == 1
-    assert capsys.readouterr() == ("good.yaml: no problems, 1 profile\n", f"error: {SIX_TOLD}\n")
+    assert capsys.readouterr() == (
+        "good.yaml: no problems, 1 profile\n",
+        f"error: {SIX_PROBLEMS}\n",
+    )
 
 
 def test_check_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,7 +186,7 @@ def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["required"] == ["apiVersion", "kind"]
 
 
-@pytest.mark.parametrize("words", [(), ("check",), ("convert", "a", "--to", "v9"), ("mend",)])
+@pytest.mark.parametrize("words", [(), ("check",), ("convert", "a", "--to", "v9"), ("repair",)])
 def test_asking_wrongly_exits_with_two(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

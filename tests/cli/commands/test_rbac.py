@@ -1,4 +1,4 @@
-"""`resettle rbac`: a manifest on standard output, and nobody is asked for it."""
+"""`resettle rbac`: a manifest on standard output, without any request."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_dry_run_is_granted_nothing_but_reading(tmp_path: Path) -> None:
 
 
 def test_what_is_printed_is_what_check_access_asks_for(tmp_path: Path) -> None:
-    """An account that lacks everything is told the rules that the manifest has."""
+    """An account that lacks everything is shown the rules that the manifest has."""
     everything = tuple(
         DeniedPermission(verb=verb, resource=resource)
         for verb, resource in [
@@ -151,8 +151,8 @@ def tainters(folder: Path, *words: str) -> list[dict[str, Any]]:
 
 
 def expression(guard: dict[str, Any], part: str, name: str) -> str:
-    (found,) = (it["expression"] for it in guard["spec"][part] if it["name"] == name)
-    return str(found)
+    (written,) = (item["expression"] for item in guard["spec"][part] if item["name"] == name)
+    return str(written)
 
 
 @pytest.mark.parametrize(
@@ -183,16 +183,16 @@ def test_the_guard_is_about_the_account_that_is_granted_the_roles(tmp_path: Path
     asked = expression(guard, "matchConditions", "soft-tainter")
     assert asked == "request.userInfo.username == 'system:serviceaccount:ops:painter'"
     assert account["metadata"]["name"] == granted["subjects"][0]["name"] == "painter"
-    assert {it["metadata"]["name"] for it in (guard, binding, role, granted)} == {"marks"}
+    assert {obj["metadata"]["name"] for obj in (guard, binding, role, granted)} == {"marks"}
 
 
 def test_the_soft_tainter_never_has_the_names_of_the_descheduler(tmp_path: Path) -> None:
     """Applied after the other they would replace its roles."""
-    assert {it["metadata"]["name"] for it in tainters(tmp_path)} == {"resettle-soft-tainter"}
+    assert {obj["metadata"]["name"] for obj in tainters(tmp_path)} == {"resettle-soft-tainter"}
 
 
 def test_where_there_is_no_such_admission_the_guard_can_be_left_out(tmp_path: Path) -> None:
-    kinds = [it["kind"] for it in tainters(tmp_path, "--without-guard")]
+    kinds = [obj["kind"] for obj in tainters(tmp_path, "--without-guard")]
 
     assert kinds == ["ServiceAccount", "ClusterRole", "ClusterRoleBinding"]
     assert len(tainters(tmp_path)) == len(kinds) + 2
@@ -213,11 +213,11 @@ def test_a_program_gets_the_guard_too(tmp_path: Path) -> None:
 
 
 def test_no_cluster_is_read(tmp_path: Path) -> None:
-    with ApiServer() as pocket:
-        config = pocket.kubeconfig(tmp_path / "config")
+    with ApiServer() as server:
+        config = server.kubeconfig(tmp_path / "config")
         resettle("rbac", cwd=tmp_path, env={"KUBECONFIG": str(config)})
 
-        assert pocket.requests == []
+        assert server.requests == []
 
 
 @pytest.mark.parametrize(

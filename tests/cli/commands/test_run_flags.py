@@ -1,4 +1,4 @@
-"""The flags of `resettle run`: all that the peer has, and what they come to."""
+"""The flags of `resettle run`: all that upstream has, and what they come to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from resettle.runtime import RunSettings
 from tests.cli.harness import LIFETIME, resettle, write
 
 # What `descheduler --help` of v0.36.0 lists, each with a value it takes.
-FLAGS_OF_THE_PEER = """
+UPSTREAM_FLAGS = """
 --bind-address=127.0.0.1
 --cert-dir=certs
 --client-connection-burst=20
@@ -68,7 +68,7 @@ def settings(*words: str) -> RunSettings:
     return run_settings(build_parser().parse_args(["run", "--policy=policy.yaml", *words]))
 
 
-@pytest.mark.parametrize("flag", FLAGS_OF_THE_PEER)
+@pytest.mark.parametrize("flag", UPSTREAM_FLAGS)
 def test_every_flag_of_upstream_is_accepted(flag: str) -> None:
     name, _, value = flag.partition("=")
     words = [name, value] if value else [name]
@@ -80,7 +80,7 @@ def test_every_flag_of_upstream_is_accepted(flag: str) -> None:
 
 
 def test_all_of_them_together_make_settings() -> None:
-    made = run_settings(build_parser().parse_args(["run", *FLAGS_OF_THE_PEER]))
+    made = run_settings(build_parser().parse_args(["run", *UPSTREAM_FLAGS]))
 
     assert (made.policy_file, made.interval, made.dry_run) == ("policy.yaml", 300.0, True)
     assert (made.qps, made.burst, made.background) == (10.0, 20, True)
@@ -131,31 +131,33 @@ def test_values_that_cannot_be_meant_are_refused(words: list[str], says: str) ->
 
 
 def test_flags_without_effect_are_reported_once_each() -> None:
-    told: list[str] = []
+    logged: list[str] = []
     words = [flag.name if flag.is_switch else f"{flag.name}=1" for flag in IGNORED_FLAGS]
     arguments = build_parser().parse_args(["run", "--policy=policy.yaml", *words, words[0]])
 
-    warn_about_ignored_flags(arguments, Log.to(told))
+    warn_about_ignored_flags(arguments, Log.to(logged))
 
-    assert [line.split(" reason=")[0] for line in told] == [
+    assert [line.split(" reason=")[0] for line in logged] == [
         f"WARNING flag without effect flag={flag.name}" for flag in IGNORED_FLAGS
     ]
 
 
 def test_a_flag_that_asks_for_nothing_is_not_reported() -> None:
-    told: list[str] = []
+    logged: list[str] = []
     words = [f"{flag.name}=false" for flag in IGNORED_FLAGS if flag.is_switch]
 
-    warn_about_ignored_flags(build_parser().parse_args(["run", "--policy=p", *words]), Log.to(told))
+    warn_about_ignored_flags(
+        build_parser().parse_args(["run", "--policy=p", *words]), Log.to(logged)
+    )
 
-    assert told == []
+    assert logged == []
 
 
 def test_the_help_names_every_flag(tmp_path: Path) -> None:
     helped = resettle("run", "--help", cwd=tmp_path)
 
     assert helped.code == 0
-    for flag in FLAGS_OF_THE_PEER:
+    for flag in UPSTREAM_FLAGS:
         assert flag.partition("=")[0] in helped.out
 
 

@@ -1,4 +1,4 @@
-"""The diary of a run, at each `--v`, as text and as JSON."""
+"""The log of a run, at each `--v`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(folder: Path, *words: str) -> Done:
         return done._replace(err=done.err.replace(server.url, "SERVER"))
 
 
-def diary(done: Done) -> list[str]:
+def log_lines(done: Done) -> list[str]:
     """The lines without what differs from run to run."""
     text = AGE.sub('"is AGE old, longer than', TOOK.sub("took=T", STAMP.sub("", done.err)))
     return text.splitlines()
@@ -54,12 +54,12 @@ def test_without_v_it_is_a_line_an_eviction_and_a_line_a_cycle(folder: Path) -> 
     done = run(folder)
 
     assert (done.code, done.out) == (0, "")
-    assert diary(done) == [STARTING, EVICTED, DONE]
+    assert log_lines(done) == [STARTING, EVICTED, DONE]
 
 
 @pytest.mark.parametrize("verbosity", ["1", "3"])
 def test_with_v_there_is_more_in_between(folder: Path, verbosity: str) -> None:
-    lines = diary(run(folder, f"--v={verbosity}"))
+    lines = log_lines(run(folder, f"--v={verbosity}"))
 
     assert [line for line in lines if line.startswith("INFO")] == [STARTING, EVICTED, DONE]
     assert "DEBUG listed kind=Node objects=2 took=T" in lines
@@ -72,10 +72,10 @@ def test_with_v_there_is_more_in_between(folder: Path, verbosity: str) -> None:
 def test_json_is_json_to_the_last_line(folder: Path) -> None:
     done = run(folder, "--logging-format=json", "--v=3")
 
-    told = [json.loads(line) for line in done.err.splitlines()]
-    assert {"level", "msg", "ts"} <= set.intersection(*({*line} for line in told))
+    entries = [json.loads(line) for line in done.err.splitlines()]
+    assert {"level", "msg", "ts"} <= set.intersection(*({*line} for line in entries))
     assert {"msg": "evicted", "pod": "default/old", "node": "n1"}.items() <= next(
-        line for line in told if line["msg"] == "evicted"
+        line for line in entries if line["msg"] == "evicted"
     ).items()
 
 

@@ -1,4 +1,4 @@
-"""`resettle run` and a policy with mistakes: told before a cluster is looked for, or forgiven."""
+"""`resettle run` and a policy with mistakes: reported before a cluster is read, or forgiven."""
 
 from __future__ import annotations
 

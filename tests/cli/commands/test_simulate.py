@@ -1,4 +1,4 @@
-"""`resettle simulate` from end to end: what is asked, and what is told."""
+"""`resettle simulate` from end to end: what is asked, and what is answered."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from resettle.testing import ApiServer, budget, node, pod
+from resettle.testing import ApiServer, node, pod
 from tests.cli.harness import (
+    BUDGET,
     LIFETIME,
     LOPSIDED,
     NOW,
+    WITH_USAGE,
     listing,
     lopsided_objects,
     resettle,
     transcript,
     write,
+    write_small_cluster,
 )
 from tests.kube.auth.builders import document, written
 from tests.kube.watch.builders import paths_of
 
 CLUSTER = ("--cluster", "cluster.yaml", "--now", NOW)
 POLICY = ("--policy", "policy.yaml")
-BUDGET = budget("idle", allowed=1, labels={"app": "nobody"})
 
 
 @pytest.mark.parametrize(
@@ -73,9 +75,9 @@ def test_a_wide_terminal_shows_two_bars_and_whole_lines() -> None:
 
 
 def test_programs_and_people_are_given_the_same() -> None:
-    told = json.loads(transcript("simulate.json"))
+    answer = json.loads(transcript("simulate.json"))
     text = transcript("simulate.txt")
-    (run,) = told["runs"]
+    (run,) = answer["runs"]
 
     for cycle in run["cycles"]:
         left = {landing["from"] for landing in cycle["landings"]}
@@ -114,10 +116,10 @@ def test_a_live_cluster_is_only_listed_with_all_that_the_scheduler_asks_for(
     tmp_path: Path,
 ) -> None:
     words = ("simulate", *POLICY, "--now", NOW, "--cycles", "2", "-o", "json")
-    with ApiServer(lopsided_objects()) as pocket:
-        written(tmp_path, document({"server": pocket.url}))
+    with ApiServer(lopsided_objects()) as server:
+        written(tmp_path, document({"server": server.url}))
         done = resettle(*words, "--kubeconfig", tmp_path / "config", cwd=LOPSIDED)
-        asked = {path.rpartition("/")[2] for path in paths_of(pocket)}
+        asked = {path.rpartition("/")[2] for path in paths_of(server)}
 
     assert done == (0, transcript("simulate.json"), "")
     assert {"pods", "nodes", "persistentvolumeclaims", "csinodes"} <= asked
@@ -228,17 +230,7 @@ def test_what_cannot_be_done_is_an_error_with_a_way_out(
 
 
 def test_a_plugin_that_fails_is_named_once_and_the_rest_still_reported(tmp_path: Path) -> None:
-    measured = LIFETIME.replace(
-        "    plugins:\n",
-        "      - name: LowNodeUtilization\n"
-        "        args: {thresholds: {cpu: 20}, targetThresholds: {cpu: 50}, "
-        "metricsUtilization: {source: KubernetesMetrics}}\n"
-        "    plugins:\n      balance: {enabled: [LowNodeUtilization]}\n",
-    )
-    held = node("n1").holding(pod("web-1"))
-    found = [held.node, *held.pods, node("n2").node, BUDGET]
-    write(tmp_path, {"c.json": listing(found), "p.yaml": measured})
-    words = ("--cluster", "c.json", "--policy", "p.yaml", "--now", NOW, "--cycles", "3")
+    words = (*write_small_cluster(tmp_path, WITH_USAGE), "--cycles", "3")
 
     done = resettle("simulate", *words, cwd=tmp_path)
 
