@@ -16,7 +16,7 @@ LOCAL = [{"name": "v", "emptyDir": {}}]
 WEB = {"app": "web"}
 
 
-def test_a_cycle_tells_how_far_its_limits_are_used() -> None:
+def test_a_cycle_shows_how_far_its_limits_are_used() -> None:
     world = cluster(
         node("n1").holding(pod("a"), pod("b", namespace="shop")), node("n2").holding(pod("c"))
     )
@@ -28,7 +28,7 @@ def test_a_cycle_tells_how_far_its_limits_are_used() -> None:
 
     answer = about_cycle(policy("PodLifeTime", OLD, **limits), world)
 
-    assert [(it.limit, it.where, it.used, it.most) for it in answer.plan.spent] == [
+    assert [(usage.limit, usage.where, usage.used, usage.most) for usage in answer.plan.spent] == [
         ("total", "this cycle", 3, 5),
         ("node", "node n1", 2, 2),
         ("namespace", "namespace default", 2, 4),
@@ -123,7 +123,7 @@ def test_a_cycle_tells_how_far_its_limits_are_used() -> None:
         ),
     ],
 )
-def test_a_cycle_tells_what_came_close(
+def test_a_cycle_shows_what_came_close(
     plugin: str, args: dict[str, Any], world: Any, close: list[str]
 ) -> None:
     (answer,) = about_cycle(policy(plugin, args), world).plugins

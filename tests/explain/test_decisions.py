@@ -107,8 +107,8 @@ def test_the_share_of_a_node_is_the_same_for_copies_that_go_and_copies_that_stay
     shares: dict[tuple[str, str], set[str]] = {}
     for pod in watched.view.pods:
         for decision in answer_for(watched, pod).decisions:
-            because = [(it.because, True) for it in decision.proposals]
-            kept = [(it.says, False) for it in (decision.not_proposed,) if it]
+            because = [(proposal.because, True) for proposal in decision.proposals]
+            kept = [(item.says, False) for item in (decision.not_proposed,) if item]
             for says, leaves in because + kept:
                 if figures := SHARE.fullmatch(says):
                     here, owner, _, share = figures.groups()

@@ -15,7 +15,7 @@ WEB = {"app": "web"}
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "expected"),
     [
         pytest.param(
             {"maxNoOfPodsToEvictTotal": 1},
@@ -42,15 +42,15 @@ WEB = {"app": "web"}
         ),
     ],
 )
-def test_a_limit_that_refuses_tells_how_high_it_would_have_to_be(
-    limits: dict[str, Any], said: list[str]
+def test_a_limit_that_refuses_shows_how_high_it_would_have_to_be(
+    limits: dict[str, Any], expected: list[str]
 ) -> None:
     world = cluster(
         node("n1").holding(pod("oldest", age="9d"), pod("it", age="1h")),
         node("n2").holding(pod("older", age="8d")),
     )
 
-    assert hints(world, **limits) == said
+    assert hints(world, **limits) == expected
 
 
 def test_a_share_that_refuses_is_raised_in_half_percents() -> None:
@@ -64,7 +64,7 @@ def test_a_share_that_refuses_is_raised_in_half_percents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budgets", "said"),
+    ("budgets", "expected"),
     [
         pytest.param(
             [budget("web", allowed=0, labels=WEB)],
@@ -106,9 +106,9 @@ def test_a_share_that_refuses_is_raised_in_half_percents() -> None:
         ),
     ],
 )
-def test_a_budget_that_refuses_tells_what_it_would_have_to_allow(
-    budgets: list[dict[str, Any]], said: list[str]
+def test_a_budget_that_refuses_shows_what_it_would_have_to_allow(
+    budgets: list[dict[str, Any]], expected: list[str]
 ) -> None:
     world = cluster(node("n1").holding(pod("it", labels=WEB)), node("n2"), *budgets)
 
-    assert hints(world) == said
+    assert hints(world) == expected

@@ -14,7 +14,7 @@ LOCAL = [{"name": "v", "emptyDir": {}}]
 WEB = {"app": "web"}
 
 
-def test_a_node_tells_what_goes_what_is_refused_and_what_nobody_wants() -> None:
+def test_a_node_lists_what_goes_what_is_refused_and_what_no_plugin_wants() -> None:
     crowd = [pod(f"web-{i}", cpu="700m", labels=WEB) for i in range(4)]
     agent = pod("agent", owner="DaemonSet/agent", cpu="600m", priority=-1)
     done = pod("done", phase="Succeeded")
@@ -27,17 +27,22 @@ def test_a_node_tells_what_goes_what_is_refused_and_what_nobody_wants() -> None:
     answer = about_node(policy("LowNodeUtilization", LOW), world, "n1")
 
     assert answer.left_out is None
-    assert [(it.resource, it.requested, it.offered, round(it.percent)) for it in answer.uses] == [
+    assert [
+        (item.resource, item.requested, item.offered, round(item.percent)) for item in answer.uses
+    ] == [
         ("cpu", 3400, 4000, 85),
         ("memory", 0, 16 * 2**30, 0),
         ("pods", 5, 110, 5),
     ]
-    assert [(it.plugin, it.band.name, it.band.says) for it in answer.bands] == [
+    assert [(item.plugin, item.band.name, item.band.says) for item in answer.bands] == [
         ("LowNodeUtilization", "over", "n1 is at 85% cpu (target 50%)")
     ]
     assert [move.pod.namespace for move in answer.leaving] == ["default"]
-    assert [(it.code, it.count) for it in answer.refused] == [("budget", 3), ("daemon-set", 1)]
-    assert [(it.plugin, it.code, it.count, it.pod) for it in answer.not_proposed] == [
+    assert [(item.code, item.count) for item in answer.refused] == [
+        ("budget", 3),
+        ("daemon-set", 1),
+    ]
+    assert [(item.plugin, item.code, item.count, item.pod) for item in answer.not_proposed] == [
         ("LowNodeUtilization", "finished", 1, "default/done")
     ]
 

@@ -17,7 +17,7 @@ LOCAL = [{"name": "v", "emptyDir": {}}]
 WEB = {"app": "web"}
 
 
-def test_all_refusals_are_told_in_the_order_they_are_asked() -> None:
+def test_all_refusals_are_listed_in_the_order_they_are_asked() -> None:
     held = pod("it", owner="DaemonSet/agent", volumes=LOCAL, labels=WEB, age="5m", priority=7)
     world = cluster(
         node("n1").holding(held),
@@ -30,7 +30,7 @@ def test_all_refusals_are_told_in_the_order_they_are_asked() -> None:
     (proposal,) = only_decision(about_pod(refusing, world)).proposals
 
     assert proposal.because == "is 5m old, longer than 1m"
-    assert [(it.code, it.by, it.sentence) for it in proposal.refusals] == [
+    assert [(refusal.code, refusal.by, refusal.sentence) for refusal in proposal.refusals] == [
         ("local-storage", "DefaultEvictor", "keeps data in local storage"),
         ("daemon-set", "DefaultEvictor", "belongs to a DaemonSet"),
         ("min-replicas", "DefaultEvictor", "its DaemonSet has 1 pod, `minReplicas` is 2"),
@@ -101,12 +101,12 @@ def test_each_node_that_does_not_take_a_pod_stands_under_one_ground(
 
     assert refusal.facts["count"] == 8
     assert [
-        (it.code, it.says, [node.name for node in fleet.members(it.nodes)])
-        for it in refusal.facts["ruled_out"]
+        (item.code, item.says, [node.name for node in fleet.members(item.nodes)])
+        for item in refusal.facts["ruled_out"]
     ] == grounds
 
 
-def test_a_pod_that_goes_is_told_where_it_will_likely_land() -> None:
+def test_a_pod_that_goes_shows_where_it_will_likely_land() -> None:
     world = cluster(node("n1", cordoned=True).holding(pod("it")), node("n2"))
     evictor = {"minReplicas": 0}
     ours = policy("PodLifeTime", OLD, evictor=evictor, api_version=OURS)

@@ -38,14 +38,17 @@ def test_every_pod_is_explained_and_moves_only_where_the_plan_moves_it(file: str
             key, says = answer.pod.key, headline(answer)
             if says.startswith(f"{key} would move off") != (key in moving):
                 wrong.append((case.id, says))
-            if any(not it.proposals and not it.not_proposed for it in answer.decisions):
+            if any(
+                not decision.proposals and not decision.not_proposed
+                for decision in answer.decisions
+            ):
                 wrong.append((case.id, f"{key}: a plugin says nothing"))
 
     assert wrong == []
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_refused_pod_is_told_what_would_move_it_or_what_is_in_the_way(file: str) -> None:
+def test_a_refused_pod_shows_what_would_move_it_or_what_is_in_the_way(file: str) -> None:
     refused = [
         (case, answer.pod)
         for case in cases(file)

@@ -27,7 +27,7 @@ def pair(*pods: dict[str, Any], other: Any = None) -> World:
 
 
 @pytest.mark.parametrize(
-    ("world", "evictor", "said"),
+    ("world", "evictor", "expected"),
     [
         pytest.param(
             pair(pod("it"), pod("its-like", owner="ReplicaSet/web")),
@@ -84,7 +84,7 @@ def pair(*pods: dict[str, Any], other: Any = None) -> World:
             pair(pod("it", annotations=STAY)),
             {"noEvictionPolicy": "Mandatory"},
             ["would move if `noEvictionPolicy` were `Preferred`"],
-            id="a wish that is no order",
+            id="a preference that is no order",
         ),
         pytest.param(
             pair(pod("it")),
@@ -135,7 +135,7 @@ def pair(*pods: dict[str, Any], other: Any = None) -> World:
                 "would move if n2 had 1Gi more memory",
                 "would move if `nodeFit` were false",
             ],
-            id="memory is told in the largest unit that is exact",
+            id="memory is printed in the largest unit that is exact",
         ),
         pytest.param(
             pair(pod("it"), other=node("n2", pods=1).holding(pod("one", age="1s"))),
@@ -175,13 +175,13 @@ def pair(*pods: dict[str, Any], other: Any = None) -> World:
         ),
     ],
 )
-def test_a_guard_that_refuses_tells_what_would_make_it_yield(
-    world: World, evictor: dict[str, Any], said: list[str]
+def test_a_guard_that_refuses_shows_what_would_make_it_yield(
+    world: World, evictor: dict[str, Any], expected: list[str]
 ) -> None:
-    assert hints(world, evictor=evictor) == said
+    assert hints(world, evictor=evictor) == expected
 
 
-def test_a_pod_that_others_would_go_before_is_told_so() -> None:
+def test_a_pod_that_others_would_go_before_says_so() -> None:
     """Without the protection the first of the two goes, and the node is within its target."""
     held = [pod(name, cpu="1500m", volumes=LOCAL, priority=i) for i, name in enumerate(("a", "it"))]
     low = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 PODS_FOR_EACH_CODE = 9
 PODS_HELD_BACK = 20
 NOT_IN_THE_WAY = {"already-planned", "declined"}
-"""The first moves on another plugin's word; of the second only a run can tell, and no plan."""
+"""The first moves on another plugin's word; the second is known only after a run."""
 
 
 class Asked:
@@ -80,28 +80,32 @@ def worlds() -> tuple[Varied, ...]:
 @cache
 def refused_pods() -> tuple[Asked, ...]:
     """Pods of varied clusters, up to nine for each code they were first refused with."""
-    found: dict[str, list[Asked]] = {}
+    by_code: dict[str, list[Asked]] = {}
     for world in worlds():
         keys = [pod.key for pod in world.snapshot.pods]
         plan = world.descheduler.draw_plan(world.snapshot, watching=keys)
         moving = {move.pod.key for move in plan.moves}
-        firsts = {it.subject: it.refusals[0] for it in plan.proposals if it.refusals}
+        firsts = {
+            proposal.subject: proposal.refusals[0]
+            for proposal in plan.proposals
+            if proposal.refusals
+        }
         taken: Counter[str] = Counter()
         for key, refusal in firsts.items():
-            of_code = found.setdefault(refusal.code, [])
+            of_code = by_code.setdefault(refusal.code, [])
             pod = world.snapshot.pod(*key.split("/"))
             if pod is None or key in moving or taken[refusal.code] > 1:
                 continue
             if len(of_code) < PODS_FOR_EACH_CODE:
                 taken[refusal.code] += 1
                 of_code.append(Asked(world, pod))
-    return tuple(chain.from_iterable(found[code] for code in sorted(found)))
+    return tuple(chain.from_iterable(by_code[code] for code in sorted(by_code)))
 
 
 @cache
 def held_back_pods() -> tuple[Asked, ...]:
     """Pods that a plugin would have wanted, had their turn come; one of a cluster."""
-    found: list[Asked] = []
+    held_back: list[Asked] = []
     for world in worlds():
         keys = [pod.key for pod in world.snapshot.pods]
         watched = WatchedPlan(PlanInputs(world.descheduler, world.snapshot), keys)
@@ -110,10 +114,10 @@ def held_back_pods() -> tuple[Asked, ...]:
             for pod in world.snapshot.pods
             if not watched.proposals_of(pod) and answer_for(watched, pod).refused
         )
-        found += (Asked(world, pod) for pod in islice(waiting, 1))
-        if len(found) == PODS_HELD_BACK:
+        held_back += (Asked(world, pod) for pod in islice(waiting, 1))
+        if len(held_back) == PODS_HELD_BACK:
             break
-    return tuple(found)
+    return tuple(held_back)
 
 
 def test_every_refusal_occurs_among_the_pods_that_are_asked_about() -> None:

@@ -249,7 +249,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             home(pod("it", away_from={"app": "db"}), pod("web", labels={"app": "web"})),
             "satisfied",
             "no pod violates its podAntiAffinity",
-            id="nobody near whom it avoids",
+            id="no pod near that it avoids",
         ),
         pytest.param(
             "RemovePodsViolatingTopologySpreadConstraint",
@@ -357,7 +357,7 @@ def home(*pods: dict[str, Any], **more: Any) -> World:
             cluster(node("n1").holding(pod("it", cpu="3")), node("n2", taints=["a:NoSchedule"])),
             "taints",
             "does not tolerate the taints of any node that has room",
-            id="no destination suffers it",
+            id="it tolerates the taints of no destination",
         ),
         pytest.param(
             "HighNodeUtilization",
@@ -442,7 +442,7 @@ def home_alone() -> World:
         ),
     ],
 )
-def test_a_pod_whose_turn_did_not_come_is_told_so(
+def test_a_pod_whose_turn_did_not_come_says_so(
     plugin: str, args: dict[str, Any], world: World, top: dict[str, Any], says: str
 ) -> None:
     reason = only_decision(about_pod(policy(plugin, args, **top), world)).not_proposed
@@ -451,7 +451,7 @@ def test_a_pod_whose_turn_did_not_come_is_told_so(
     assert (reason.code, reason.says) == ("no-turn", says)
 
 
-def test_a_copy_that_may_not_leave_is_told_what_keeps_it() -> None:
+def test_a_copy_that_may_not_leave_says_what_keeps_it() -> None:
     world = home(pod("it"), pod("also"))
     answer = about_pod(policy("RemoveDuplicates", evictor={"minReplicas": 3}), world)
     reason = only_decision(answer).not_proposed

@@ -27,7 +27,7 @@ Object = dict[str, Any]
 
 
 class Varied(NamedTuple):
-    """A cluster and a policy that nobody recorded in this form."""
+    """A cluster and a policy that were not recorded in this form."""
 
     id: str
     descheduler: Descheduler
@@ -101,7 +101,9 @@ def _change_policy(policy: Object, dice: Random) -> None:
     for profile in policy["profiles"]:
         configs = profile["pluginConfig"]
         guard = {"name": "DefaultEvictor", "args": dict(dice.choice(GUARDS))}
-        profile["pluginConfig"] = [it for it in configs if it["name"] != "DefaultEvictor"] + [guard]
+        profile["pluginConfig"] = [
+            config for config in configs if config["name"] != "DefaultEvictor"
+        ] + [guard]
         if dice.random() < 0.05:
             points = profile["plugins"].setdefault("preevictionfilter", {})
             points["enabled"] = ["DefaultEvictor", "BrokenGuard"]
@@ -118,7 +120,9 @@ def _change_objects(objects: list[Object], dice: Random) -> None:
         elif item["kind"] == "PodDisruptionBudget" and dice.random() < 0.3:
             item["status"]["observedGeneration"] = 0
             item["status"]["disruptionsAllowed"] = dice.choice([0, 1, 2])
-    spaces = sorted({it["metadata"]["namespace"] for it in objects if it["kind"] == "Pod"})
+    spaces = sorted(
+        {manifest["metadata"]["namespace"] for manifest in objects if manifest["kind"] == "Pod"}
+    )
     crowded = [space for space in spaces if dice.random() < 0.3]
     objects += [_budget(space, dice.choice([0, 1, 3])) for space in crowded]
 
@@ -215,10 +219,10 @@ def drawn_to(disk: str) -> Varied:
     wanted = {"matchExpressions": [{"key": "disk", "operator": "In", "values": [disk]}]}
     rows = [{"weight": 1, "preference": wanted}]
     liking = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": rows}}
-    one, two, three = (pod(name, affinity=liking) for name in ("one", "two", "three"))
+    first, second, third = (pod(name, affinity=liking) for name in ("one", "two", "three"))
     world = cluster(
-        node("n1", labels={"disk": "ssd"}).holding(one, two),
-        node("n2", labels={"disk": "nvme"}).holding(three),
+        node("n1", labels={"disk": "ssd"}).holding(first, second),
+        node("n2", labels={"disk": "nvme"}).holding(third),
         node("n3"),
     )
     read = load_policy(json.dumps(COPIES), name="copies", plugins=PLUGINS)
