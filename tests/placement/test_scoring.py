@@ -14,7 +14,7 @@ HOST = "kubernetes.io/hostname"
 ANY = {"operator": "Exists"}
 
 
-def foretold(world: World, name: str = "it") -> str:
+def expected_node(world: World, name: str = "it") -> str:
     """Where the pod's replacement is expected, among all nodes that would take it."""
     snapshot = world.snapshot()
     subject = snapshot.pod("default", name)
@@ -149,4 +149,4 @@ def marks(count: int) -> list[str]:
     ],
 )
 def test_a_replacement_is_expected_on(world: World, lands_on: str) -> None:
-    assert foretold(world) == lands_on
+    assert expected_node(world) == lands_on
