@@ -38,26 +38,28 @@ class World(NamedTuple):
 def world_of(objects: Iterable[Object]) -> World:
     """The world that these objects describe."""
     kinds: dict[str, list[Object]] = {}
-    for it in objects:
-        kinds.setdefault(it["kind"], []).append(it)
+    for manifest in objects:
+        kinds.setdefault(manifest["kind"], []).append(manifest)
     return World(
-        nodes={name_of(it): it for it in kinds.get("Node", ())},
-        namespaces={name_of(it): labels_of(it) for it in kinds.get("Namespace", ())},
-        claims={key_of(it): it for it in kinds.get("PersistentVolumeClaim", ())},
-        volumes={name_of(it): it for it in kinds.get("PersistentVolume", ())},
-        limits={name_of(it): _limits(it) for it in kinds.get("CSINode", ())},
+        nodes={name_of(manifest): manifest for manifest in kinds.get("Node", ())},
+        namespaces={
+            name_of(manifest): labels_of(manifest) for manifest in kinds.get("Namespace", ())
+        },
+        claims={key_of(manifest): manifest for manifest in kinds.get("PersistentVolumeClaim", ())},
+        volumes={name_of(manifest): manifest for manifest in kinds.get("PersistentVolume", ())},
+        limits={name_of(manifest): _limits(manifest) for manifest in kinds.get("CSINode", ())},
     )
 
 
-def name_of(it: Object) -> str:
+def name_of(manifest: Object) -> str:
     """The name of an object."""
-    name: str = it["metadata"]["name"]
+    name: str = manifest["metadata"]["name"]
     return name
 
 
-def key_of(it: Object) -> str:
+def key_of(manifest: Object) -> str:
     """`namespace/name` of an object."""
-    return f"{it['metadata']['namespace']}/{name_of(it)}"
+    return f"{manifest['metadata']['namespace']}/{name_of(manifest)}"
 
 
 def _limits(csi_node: Object) -> dict[str, int]:

@@ -53,7 +53,7 @@ def rolled(lots: Random, choices: Choices) -> dict[str, Any]:
 def cluster(lots: Random) -> list[Object]:
     """The objects of a random cluster, as the API would list them."""
     nodes = list(_nodes(lots, lots.randint(3, 8)))
-    names = [it["metadata"]["name"] for it in nodes if it["kind"] == "Node"]
+    names = [node["metadata"]["name"] for node in nodes if node["kind"] == "Node"]
     homes = sorted(lots.sample(sorted(TEAMS), lots.randint(1, 3)))
     objects = [*nodes, *(namespace(name, team=team) for name, team in TEAMS.items())]
     left = lots.randint(5, 30)
@@ -169,7 +169,7 @@ def _workload(
         for disk, claim in zip(disks, claims, strict=True):
             if i == 0 or not shared:
                 yield from disk(lots, claim, home)
-        if any("ephemeral" in it for it in own["volumes"]) and lots.random() < 0.7:
+        if any("ephemeral" in volume for volume in own["volumes"]) and lots.random() < 0.7:
             yield from _bound(lots, f"{name}-{i}-scratch", home)
     if lots.random() < 0.15:
         yield budget(name, allowed=lots.randint(0, 2), labels={"app": app}, namespace=home)
@@ -289,8 +289,8 @@ _RULES: Choices = {
 
 
 def _rule(lots: Random, labels: Mapping[str, str], when: str) -> Object:
-    said = {key: value for key, value in rolled(lots, _RULES).items() if value is not None}
-    rule = {**spread(labels={}, when=when, **said), "labelSelector": _selector(lots, labels)}
+    chosen = {key: value for key, value in rolled(lots, _RULES).items() if value is not None}
+    rule = {**spread(labels={}, when=when, **chosen), "labelSelector": _selector(lots, labels)}
     # The API server takes no keys without a selector, and no minDomains for a soft constraint.
     if rule["labelSelector"] is None:
         rule.pop("matchLabelKeys", None)

@@ -24,7 +24,9 @@ def refusal(pod: Object, node: Object) -> str | None:
 def ready(node: Object) -> bool:
     """Whether no Ready condition of the node says otherwise."""
     conditions = node["status"].get("conditions") or ()
-    return all(it["status"] == "True" for it in conditions if it["type"] == "Ready")
+    return all(
+        condition["status"] == "True" for condition in conditions if condition["type"] == "Ready"
+    )
 
 
 def suits(pod: Object, node: Object) -> bool:
@@ -41,14 +43,14 @@ def untolerated(pod: Object, node: Object) -> Object | None:
     """The first hard taint of the node that the pod does not tolerate."""
     for taint in node["spec"].get("taints") or ():
         if taint["effect"] in HARD and not tolerated(pod, taint):
-            found: Object = taint
-            return found
+            first: Object = taint
+            return first
     return None
 
 
 def tolerated(pod: Object, taint: Object) -> bool:
     """Whether some toleration of the pod covers the taint."""
-    return any(_covers(it, taint) for it in pod["spec"].get("tolerations") or ())
+    return any(_covers(toleration, taint) for toleration in pod["spec"].get("tolerations") or ())
 
 
 def _covers(toleration: Object, taint: Object) -> bool:

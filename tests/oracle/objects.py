@@ -83,7 +83,7 @@ def container(
 
 def mounting(*claims: str) -> list[Object]:
     """Volumes of a pod, one for each claim."""
-    return [{"name": it, "persistentVolumeClaim": {"claimName": it}} for it in claims]
+    return [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
 
 
 def bound_claim(

@@ -29,23 +29,28 @@ def too_near(
     """Pods that the pod's own anti-affinity does not want around it on the node."""
     away = terms(pod, "podAntiAffinity")
     for other in others:
-        if any(near(it, other.node, node) and picks(it, pod, other.pod, namespaces) for it in away):
+        if any(
+            near(term, other.node, node) and picks(term, pod, other.pod, namespaces)
+            for term in away
+        ):
             yield other
 
 
 def _lonely(
     pod: Object, node: Object, others: Iterable[Placed], namespaces: Namespaces
 ) -> str | None:
-    wished = terms(pod, "podAffinity")
-    for term in wished:
+    required = terms(pod, "podAffinity")
+    for term in required:
         if term["topologyKey"] not in labels_of(node):
             return f"the node has no {term['topologyKey']} to be near to others in"
     company = wanted(pod, others, namespaces)
-    missing = [it for it in wished if not any(near(it, other.node, node) for other in company)]
+    missing = [
+        term for term in required if not any(near(term, other.node, node) for other in company)
+    ]
     if not missing:
         return None
     # The first pod of a group may go anywhere, as in kube-scheduler.
-    keys = {term["topologyKey"] for term in wished}
+    keys = {term["topologyKey"] for term in required}
     somewhere = any(keys & labels_of(other.node).keys() for other in company)
     if not somewhere and matches_all(pod, pod, namespaces):
         return None
@@ -80,10 +85,10 @@ def terms(pod: Object, kind: str) -> list[Object]:
     return list(affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
 
 
-def near(term: Object, one: Object, other: Object) -> bool:
+def near(term: Object, first: Object, other: Object) -> bool:
     """Whether two nodes are in one domain of the term's topology."""
     key = term["topologyKey"]
-    domain = labels_of(one).get(key)
+    domain = labels_of(first).get(key)
     return domain is not None and domain == labels_of(other).get(key)
 
 

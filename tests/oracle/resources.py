@@ -42,7 +42,7 @@ def allocatable(node: Object) -> Amounts:
 def requests(pod: Object) -> Amounts:
     """What the pod needs at its hungriest: while it runs, or at some step of its start."""
     spec = pod["spec"]
-    running = _sum(_asked(it) for it in spec.get("containers") or ())
+    running = _sum(_asked(container) for container in spec.get("containers") or ())
     sidecars: Amounts = {}
     starting: Amounts = {}
     for container in spec.get("initContainers") or ():
@@ -61,7 +61,9 @@ def ports(pod: Object) -> Iterator[Port]:
     """The ports of the node that the pod opens for as long as it runs."""
     spec = pod["spec"]
     sidecars = (
-        it for it in spec.get("initContainers") or () if it.get("restartPolicy") == "Always"
+        container
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
     )
     for container in [*(spec.get("containers") or ()), *sidecars]:
         for port in container.get("ports") or ():
@@ -70,26 +72,26 @@ def ports(pod: Object) -> Iterator[Port]:
                 yield port.get("protocol") or "TCP", port["hostPort"], address
 
 
-def clash(one: Port, other: Port) -> bool:
+def clash(first: Port, other: Port) -> bool:
     """Whether two ports cannot be open on one node."""
-    same_address = one[2] == other[2] or ANY_ADDRESS in (one[2], other[2])
-    return one[:2] == other[:2] and same_address
+    same_address = first[2] == other[2] or ANY_ADDRESS in (first[2], other[2])
+    return first[:2] == other[:2] and same_address
 
 
 @cache
 def amount_of(text: str) -> Fraction:
     """The exact value of a Kubernetes quantity."""
-    found = re.fullmatch(r"([+-]?[0-9.]+)(?:[eE]([+-]?[0-9]+)|([A-Za-z]*))", text)
-    if found is None:
+    match = re.fullmatch(r"([+-]?[0-9.]+)(?:[eE]([+-]?[0-9]+)|([A-Za-z]*))", text)
+    if match is None:
         raise ValueError(f"`{text}` is not a quantity")
-    number, exponent, suffix = Fraction(found[1]), int(found[2] or 0), found[3] or ""
+    number, exponent, suffix = Fraction(match[1]), int(match[2] or 0), match[3] or ""
     if suffix in _BINARY:
         return number * (1 << _BINARY[suffix])
     return number * Fraction(10) ** (exponent + _DECIMAL[suffix])
 
 
-def _asked(it: Object) -> Amounts:
-    return _amounts((it.get("resources") or {}).get("requests"))
+def _asked(container: Object) -> Amounts:
+    return _amounts((container.get("resources") or {}).get("requests"))
 
 
 def _amounts(written: Mapping[str, str | int | float] | None) -> Amounts:
@@ -104,5 +106,8 @@ def _sum(parts: Iterable[Amounts]) -> Amounts:
     return total
 
 
-def _most(one: Amounts, other: Amounts) -> Amounts:
-    return {it: max(one.get(it, Fraction()), other.get(it, Fraction())) for it in {**one, **other}}
+def _most(first: Amounts, other: Amounts) -> Amounts:
+    return {
+        resource: max(first.get(resource, Fraction()), other.get(resource, Fraction()))
+        for resource in {**first, **other}
+    }

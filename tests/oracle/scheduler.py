@@ -23,10 +23,10 @@ class Oracle:
         self._world = world_of(objects)
         self._pods: dict[str, Object] = {}
         self._home: dict[str, str] = {}
-        for it in objects:
-            if it["kind"] == "Pod" and it["status"].get("phase") not in FINISHED:
-                self._pods[key_of(it)] = it
-                self._home[key_of(it)] = it["spec"].get("nodeName") or ""
+        for manifest in objects:
+            if manifest["kind"] == "Pod" and manifest["status"].get("phase") not in FINISHED:
+                self._pods[key_of(manifest)] = manifest
+                self._home[key_of(manifest)] = manifest["spec"].get("nodeName") or ""
 
     def __copy__(self) -> Oracle:
         """The same cluster, to try a move in."""
@@ -36,16 +36,16 @@ class Oracle:
 
     def refuses(self, pod: str, node: str) -> str | None:
         """Why the pod's replacement could not be scheduled onto the node, or None if it could."""
-        world, it, there = self._world, self._pods[pod], self._world.nodes[node]
+        world, replacement, there = self._world, self._pods[pod], self._world.nodes[node]
         others = [other for other in self._placed() if other.key != pod]
         here = [other.pod for other in others if other.node is there]
         return (
-            _unknowable(it)
-            or node_rules.refusal(it, there)
-            or resources.refusal(it, there, here)
-            or volumes.refusal(it, there, others, world)
-            or topology_spread.refusal(it, there, others, world.nodes)
-            or pod_affinity.refusal(it, there, others, world.namespaces)
+            _unknowable(replacement)
+            or node_rules.refusal(replacement, there)
+            or resources.refusal(replacement, there, here)
+            or volumes.refusal(replacement, there, others, world)
+            or topology_spread.refusal(replacement, there, others, world.nodes)
+            or pod_affinity.refusal(replacement, there, others, world.namespaces)
         )
 
     def move(self, pod: str, node: str) -> None:
@@ -63,11 +63,11 @@ class Oracle:
     def _complaints(self) -> Iterator[str]:
         world, placed = self._world, self._placed()
         for name, node in world.nodes.items():
-            here = [it.pod for it in placed if it.node is node]
+            here = [other.pod for other in placed if other.node is node]
             for problem in (*_overfull(node, here), *volumes.overfull(node, here, world)):
                 yield f"node {name}: too much of {problem}"
-        for key, pod, node in (it for it in placed if not it.terminating):
-            others = [it for it in placed if it.key != key]
+        for key, pod, node in (other for other in placed if not other.terminating):
+            others = [other for other in placed if other.key != key]
             if not node_rules.suits(pod, node):
                 yield f"{key}: not on a node that it asks for"
             if node_rules.untolerated(pod, node):

@@ -10,9 +10,9 @@ Object = Mapping[str, Any]
 Labels = Mapping[str, str]
 
 
-def labels_of(it: Object) -> Labels:
+def labels_of(manifest: Object) -> Labels:
     """The labels of an object, none being an empty mapping."""
-    labels: Labels = it["metadata"].get("labels") or {}
+    labels: Labels = manifest["metadata"].get("labels") or {}
     return labels
 
 
@@ -75,7 +75,10 @@ def some_term_matches(terms: Iterable[Object] | None, node: Object) -> bool:
     name = {"metadata.name": node["metadata"]["name"]}
     for term in terms or ():
         rows, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
-        asked = [*(holds(it, labels_of(node)) for it in rows), *(holds(it, name) for it in fields)]
+        asked = [
+            *(holds(row, labels_of(node)) for row in rows),
+            *(holds(field, name) for field in fields),
+        ]
         if asked and all(asked):
             return True
     return False

@@ -40,38 +40,40 @@ def disagreements(view: View, oracle: Oracle, case: str) -> Iterator[str]:
             why = oracle.refuses(pod.key, node.name)
             if (node.name in takers) != (why is None):
                 planner = "takes" if node.name in takers else "refuses"
-                said = why or "it fits"
-                yield f"{case}: {pod.key} on {node.name}: the planner {planner} it, but {said}"
+                verdict = why or "it fits"
+                yield f"{case}: {pod.key} on {node.name}: the planner {planner} it, but {verdict}"
 
 
 @pytest.mark.parametrize("first", range(0, CLUSTERS, AT_ONCE))
 def test_the_planner_knows_every_place_for_every_pod_and_no_other(first: int) -> None:
-    found = [
-        it
+    differences = [
+        disagreement
         for seed in range(first, first + AT_ONCE)
         for objects in [cluster(Random(seed))]
-        for it in disagreements(read(objects), Oracle(objects), f"seed {seed}")
+        for disagreement in disagreements(read(objects), Oracle(objects), f"seed {seed}")
     ]
-    assert not found, "\n".join(found)
+    assert not differences, "\n".join(differences)
 
 
 @pytest.mark.parametrize("first", range(0, CLUSTERS, AT_ONCE))
 def test_it_knows_them_still_after_moves(first: int) -> None:
-    found: list[str] = []
+    differences: list[str] = []
     for seed in range(first, first + AT_ONCE):
         lots = Random(seed)
         objects = cluster(lots)
         view, oracle = read(objects), Oracle(objects)
         case = f"seed {seed}"
         for pod in lots.sample(pods := movable(view), min(MOVES, len(pods))):
-            places = [it.name for it in view.node_index if not oracle.refuses(pod.key, it.name)]
+            places = [
+                node.name for node in view.node_index if not oracle.refuses(pod.key, node.name)
+            ]
             if places:
                 place = lots.choice(places)
                 view.projection.move(pod, place)
                 oracle.move(pod.key, place)
                 case += f", {pod.key} moved to {place}"
-        found += disagreements(view, oracle, case)
-    assert not found, "\n".join(found)
+        differences += disagreements(view, oracle, case)
+    assert not differences, "\n".join(differences)
 
 
 def test_the_clusters_are_worth_asking_about() -> None:
@@ -85,7 +87,7 @@ def test_the_clusters_are_worth_asking_about() -> None:
             for node in view.node_index:
                 why = oracle.refuses(pod.key, node.name)
                 asked, fits = asked + 1, fits + (why is None)
-                reasons.update(it for it in KINDS_OF_REFUSAL if it in (why or ""))
+                reasons.update(kind for kind in KINDS_OF_REFUSAL if kind in (why or ""))
 
     assert 0.15 < fits / asked < 0.6
     assert reasons == KINDS_OF_REFUSAL

@@ -24,19 +24,21 @@ CLUSTERS = 60
 
 def without_budgets(seed: int) -> list[Object]:
     """A cluster in which every move can be made at once."""
-    return [it for it in cluster(Random(seed)) if it["kind"] != "PodDisruptionBudget"]
+    return [
+        manifest for manifest in cluster(Random(seed)) if manifest["kind"] != "PodDisruptionBudget"
+    ]
 
 
 def after(objects: list[Object], moves: Sequence[Move]) -> list[Object]:
-    """The cluster with these pods where they were foretold to land."""
+    """The cluster with these pods where they were expected to land."""
     lands_on = {move.pod.key: move.lands_on for move in moves}
     later: list[Object] = []
-    for it in objects:
-        meta = it["metadata"]
+    for manifest in objects:
+        meta = manifest["metadata"]
         target = lands_on.get(f"{meta.get('namespace')}/{meta['name']}")
-        if it["kind"] == "Pod" and target is not None:
-            it = {**it, "spec": {**it["spec"], "nodeName": target}}
-        later.append(it)
+        if manifest["kind"] == "Pod" and target is not None:
+            manifest = {**manifest, "spec": {**manifest["spec"], "nodeName": target}}
+        later.append(manifest)
     return later
 
 
@@ -99,7 +101,7 @@ def test_without_any_one_of_its_moves_a_plan_would_achieve_less(
             continue
         done = harm(after(objects, plan.moves))
         for move in plan.moves:
-            others = [it for it in plan.moves if it is not move]
+            others = [other for other in plan.moves if other is not move]
             if harm(after(objects, others)) <= done:
                 in_vain.append(f"seed {seed}: {move.pod.key} to {move.lands_on}, as {move.reason}")
 
@@ -108,7 +110,7 @@ def test_without_any_one_of_its_moves_a_plan_would_achieve_less(
 
 
 # Copies that could not be parted may become so by moves of other owners: the next cycle's affair.
-AT_ONCE = [it.values[0] for it in HARM if it.values[0] != "RemoveDuplicates"]
+AT_ONCE = [case.values[0] for case in HARM if case.values[0] != "RemoveDuplicates"]
 
 
 @pytest.mark.parametrize("name", AT_ONCE)

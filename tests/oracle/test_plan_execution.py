@@ -82,7 +82,9 @@ def complaints(objects: list[Object], planned: Planned) -> Iterator[str]:
 
 ALONE = [pytest.param((name,), id=name) for name in STRATEGIES]
 TOGETHER = [
-    pytest.param(tuple(it for it in STRATEGIES if it != left_out), id=f"all but {left_out}")
+    pytest.param(
+        tuple(strategy for strategy in STRATEGIES if strategy != left_out), id=f"all but {left_out}"
+    )
     for left_out in ("HighNodeUtilization", "LowNodeUtilization", "PodLifeTime")
 ]
 
@@ -92,12 +94,12 @@ def test_every_replacement_finds_its_place_and_nothing_breaks_that_held(
     strategies: tuple[str, ...],
 ) -> None:
     moves = 0
-    found: list[str] = []
+    problems: list[str] = []
     for seed in range(CLUSTERS):
         objects = cluster(Random(seed))
         planned = drawn(objects, *strategies)
         moves += len(planned.plan.moves)
-        found += (f"seed {seed}: {it}" for it in complaints(objects, planned))
+        problems += (f"seed {seed}: {complaint}" for complaint in complaints(objects, planned))
 
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)
     assert moves > CLUSTERS // 10

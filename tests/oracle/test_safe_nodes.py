@@ -31,17 +31,17 @@ def disagreements(view: View, oracle: Oracle, case: str) -> Iterator[str]:
             after.move(pod.key, node.name)
             new = sorted(after.broken() - before)
             if (node.name in places) != (not new):
-                said = new[0] if new else "nothing breaks"
+                effect = new[0] if new else "nothing breaks"
                 planner = "moves" if node.name in places else "spares"
-                yield f"{case}: {pod.key} to {node.name}: the planner {planner} it, but {said}"
+                yield f"{case}: {pod.key} to {node.name}: the planner {planner} it, but {effect}"
 
 
 @pytest.mark.parametrize("first", range(0, CLUSTERS, AT_ONCE))
 def test_a_place_is_where_a_move_breaks_nothing_that_held(first: int) -> None:
-    found = [
-        it
+    differences = [
+        disagreement
         for seed in range(first, first + AT_ONCE)
         for objects in [cluster(Random(seed))]
-        for it in disagreements(read(objects), Oracle(objects), f"seed {seed}")
+        for disagreement in disagreements(read(objects), Oracle(objects), f"seed {seed}")
     ]
-    assert not found, "\n".join(found)
+    assert not differences, "\n".join(differences)

@@ -201,7 +201,7 @@ def test_pods_with_devices_or_gates_are_refused_everywhere(
     assert [asked.refuses("default/it", name) for name in ("n1", "n2")] == [why, why]
 
 
-def test_a_pod_can_be_replaced_where_it_is_because_it_is_gone_by_then() -> None:
+def test_a_pod_can_be_replaced_where_it_is_because_it_has_left_before() -> None:
     alone = pod("it", cpu="3", labels={"app": "web"}, affinity=away(term(labelled(app="web"))))
     asked = oracle(node("n1", cpu="4", pods=1).holding(alone))
 

@@ -93,7 +93,7 @@ def test_a_pod_needs_what_it_asks_for_at_its_hungriest(
     assert requests(pod("it", spec=spec))["cpu"] == cpu
 
 
-def test_the_pods_own_word_is_heard_for_cpu_memory_and_huge_pages_only() -> None:
+def test_requests_of_the_pod_itself_count_for_cpu_memory_and_huge_pages_only() -> None:
     asked = {"memory": "1Mi", "hugepages-2Mi": "4Mi", "example.com/gpu": "7"}
     spec = {"resources": {"requests": asked}}
 

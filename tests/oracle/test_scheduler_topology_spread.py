@@ -22,14 +22,14 @@ def takers(nodes: list[NodeBuilder], **made: Any) -> set[str]:
     home = node("home")
     home.node["metadata"]["labels"] = {}
     asked = oracle(home.holding(pod("it", **{"labels": WEB, **made})), *nodes)
-    names = [it.node["metadata"]["name"] for it in nodes]
+    names = [builder.node["metadata"]["name"] for builder in nodes]
     return {name for name in names if asked.refuses("default/it", name) is None}
 
 
 def zones(a: int, b: int, c: int) -> list[NodeBuilder]:
     """Three nodes of a zone each, with so many pods."""
     counts = {"a": a, "b": b, "c": c}
-    return [node(f"n-{it}", zone=it).holding(*webs(it, n)) for it, n in counts.items()]
+    return [node(f"n-{zone}", zone=zone).holding(*webs(zone, n)) for zone, n in counts.items()]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_domain_may_have_so_many_more_than_the_least(
 ) -> None:
     constraint = spread(**{"labels": WEB, **rule})
 
-    assert takers(nodes, spread=[constraint]) == {f"n-{it}" for it in takes}
+    assert takers(nodes, spread=[constraint]) == {f"n-{zone}" for zone in takes}
 
 
 def test_a_pod_that_its_own_rule_does_not_select_adds_nothing() -> None:
@@ -74,7 +74,7 @@ def test_a_selector_without_requirements_counts_no_pods(
 ) -> None:
     rule = {**spread(labels={}), "labelSelector": selector}
 
-    assert takers(zones(2, 1, 1), spread=[rule]) == {f"n-{it}" for it in takes}
+    assert takers(zones(2, 1, 1), spread=[rule]) == {f"n-{zone}" for zone in takes}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,8 @@ def test_which_nodes_count(
     empty: NodeBuilder, made: dict[str, Any], rule: dict[str, Any], counts: bool
 ) -> None:
     others = [
-        node(f"n-{it}", zone=it, labels={"pool": "blue"}).holding(*webs(it, 1)) for it in "ab"
+        node(f"n-{zone}", zone=zone, labels={"pool": "blue"}).holding(*webs(zone, 1))
+        for zone in "ab"
     ]
 
     takes = takers([*others, empty], spread=[spread(labels=WEB, **rule)], **made)

@@ -219,7 +219,7 @@ def test_a_sentence_stays_the_same_while_its_constraint_is_broken() -> None:
     assert asked.broken() == before
 
 
-def test_a_move_mends_what_it_should() -> None:
+def test_a_move_repairs_what_it_should() -> None:
     pair = [pod(name, labels=WEB, affinity=APART) for name in ("a", "b")]
     asked = oracle(node("n1").holding(*pair), node("n2"))
     assert len(asked.broken()) == 2

@@ -153,8 +153,8 @@ def test_a_node_attaches_so_many_volumes_of_a_driver(
     limits: dict[str, int | None], theirs: list[str], ours: list[str], why: str | None
 ) -> None:
     names = sorted({*theirs, *ours})
-    other = node("n2").holding(*(pod(f"on-{it}", volumes=mounting(it)) for it in theirs))
-    claims = [it.partition("=")[0] for it in ours]
+    other = node("n2").holding(*(pod(f"on-{claim}", volumes=mounting(claim)) for claim in theirs))
+    claims = [claim.partition("=")[0] for claim in ours]
 
     asked = refusal(other, csi_node("n2", limits), *disks(*names), volumes=mounting(*claims))
     assert asked == why

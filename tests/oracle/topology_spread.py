@@ -43,7 +43,7 @@ def counted(
     rule: Object, pod: Object, placed: Iterable[Placed], nodes: Mapping[str, Object]
 ) -> dict[str, int]:
     """How many pods of the rule each domain holds, over the nodes that count for the pod."""
-    keys = [it["topologyKey"] for it in constraints(pod)]
+    keys = [constraint["topologyKey"] for constraint in constraints(pod)]
     domains = {
         name: labels_of(node)[rule["topologyKey"]]
         for name, node in nodes.items()

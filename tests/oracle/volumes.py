@@ -84,16 +84,16 @@ def claims_of(pod: Object) -> list[str]:
     """The claims that the pod names; a replacement will name the same."""
     namespace = pod["metadata"]["namespace"]
     return [
-        f"{namespace}/{it['persistentVolumeClaim']['claimName']}"
-        for it in pod["spec"].get("volumes") or ()
-        if it.get("persistentVolumeClaim")
+        f"{namespace}/{volume['persistentVolumeClaim']['claimName']}"
+        for volume in pod["spec"].get("volumes") or ()
+        if volume.get("persistentVolumeClaim")
     ]
 
 
 def attached_for(pod: Object, world: World) -> set[Handle]:
     """The volumes that are attached for a running pod, those made for it alone among them."""
     volumes = pod["spec"].get("volumes") or ()
-    made = [f"{key_of(pod)}-{it['name']}" for it in volumes if it.get("ephemeral")]
+    made = [f"{key_of(pod)}-{volume['name']}" for volume in volumes if volume.get("ephemeral")]
     return set(_handles([*claims_of(pod), *made], world))
 
 
