@@ -84,7 +84,7 @@ def shape(snapshot: Snapshot) -> dict[str, Any]:
         "replicas": dict(pod_index.replicas),
         "requested": {node.name: dict(snapshot.requests_on(node)) for node in snapshot.node_index},
         "namespaces": list(snapshot.namespaces),
-        "budgets": [(key, it.disruptions_allowed) for key, it in snapshot.budgets.items()],
+        "budgets": [(key, budget.disruptions_allowed) for key, budget in snapshot.budgets.items()],
         "claims": list(snapshot.claims),
     }
 

@@ -94,11 +94,15 @@ def test_forgetting_in_between_never_shows(seed: int, steps: int) -> None:
     for step in range(steps):
         pods = range(dice.randint(0, 25))
         world = cluster_of(dice, nodes=3, pods=pods, budgets=0)
-        come = {it["metadata"]["name"]: it for it in world.objects if it["kind"] == "Pod"}
+        come = {
+            manifest["metadata"]["name"]: manifest
+            for manifest in world.objects
+            if manifest["kind"] == "Pod"
+        }
         gone = {name for name in objects if dice.random() < 0.5}
-        objects = {name: it for name, it in objects.items() if name not in gone} | come
+        objects = {name: manifest for name, manifest in objects.items() if name not in gone} | come
         put = decoded(decoder, *come.values())
-        left = [it.key for it in snapshot.pods if it.name in gone | come.keys()]
+        left = [pod.key for pod in snapshot.pods if pod.name in gone | come.keys()]
         snapshot = snapshot.next(Changes(at=NOW, pods=Change(tuple(put), frozenset(left))))
         pod_index = snapshot.pod_index
         if dice.random() < 0.7:
@@ -150,9 +154,9 @@ def test_budgets_of_the_past_are_not_kept_by_what_was_noted_of_them() -> None:
         changes = Changes(at=NOW, pods=Change((only,)), budgets=Change((covering,)))
         snapshot = snapshot.next(changes)
         assert snapshot.budgets_of(only) == (covering,)
-    everything = [it for it in gc.get_objects() if type(it) is dict]
+    everything = [item for item in gc.get_objects() if type(item) is dict]
 
-    assert sum(it.get("default/b") is covering for it in everything) <= 2
+    assert sum(value.get("default/b") is covering for value in everything) <= 2
 
 
 # -- many changes at once --------------------------------------------------------------------------
@@ -163,12 +167,12 @@ def test_an_index_with_nearly_all_pods_changed_equals_a_new_one() -> None:
     old = [pod(f"old{i}") for i in range(1200)]
     new = [pod(f"new{i}", labels={"app": "web"}) for i in range(1500)]
     snapshot = taken(old, decoder, 0)
-    gone = frozenset(it.key for it in snapshot.pods[:900])
+    gone = frozenset(pod.key for pod in snapshot.pods[:900])
     put = tuple(taken(new, decoder, 0).pods)
 
     later = snapshot.next(Changes(at=NOW, pods=Change(put, gone)))
 
-    left = [it for it in old if f"default/{it['metadata']['name']}" not in gone]
+    left = [manifest for manifest in old if f"default/{manifest['metadata']['name']}" not in gone]
     assert shape(later) == shape(taken([*left, *new], decoder, 0))
 
 

@@ -34,7 +34,7 @@ def welcoming(terms: list[Object] | None, selector: dict[str, str] | None = None
     snapshot = cluster(*NODES, pod("it", affinity=affinity, node_selector=selector)).snapshot()
     (subject,) = snapshot.pods
     nodes = snapshot.node_index.matching_node_affinity(subject.spec.demand, "")
-    return {it.name for it in snapshot.node_index.members(nodes)}
+    return {node.name for node in snapshot.node_index.members(nodes)}
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,10 @@ def tainted(name: str, added: str | None) -> NodeBuilder:
     ],
 )
 def test_the_time_stands_beside_the_taint(added: str | None, known: dict[Taint, datetime]) -> None:
-    (it,) = cluster(tainted("n1", added)).snapshot().node_index
+    (tainted_node,) = cluster(tainted("n1", added)).snapshot().node_index
 
-    assert it.taints == (TAINT,)
-    assert it.tainted_at == known
+    assert tainted_node.taints == (TAINT,)
+    assert tainted_node.tainted_at == known
 
 
 def test_equal_taints_are_one_set_of_nodes_whenever_they_were_added() -> None:

@@ -126,11 +126,13 @@ def test_a_decoded_pod_has_all_of_it_worked_in() -> None:
         },
     )
 
-    (found,) = cluster(node("n1").holding(made)).snapshot().pods
+    (decoded_pod,) = cluster(node("n1").holding(made)).snapshot().pods
 
     wanted = {"cpu": "510m", "memory": "72Mi"}
-    assert found.spec.requests == {name: parse_quantity(text) for name, text in wanted.items()}
-    assert found.spec.requested == {"cpu"}
+    assert decoded_pod.spec.requests == {
+        name: parse_quantity(text) for name, text in wanted.items()
+    }
+    assert decoded_pod.spec.requested == {"cpu"}
 
 
 BOTH = {"cpu": 1, "memory": 1}

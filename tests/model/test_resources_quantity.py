@@ -59,7 +59,7 @@ def test_what_is_finer_than_a_billionth_is_rounded_up(text: str, nano: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ("1000m", "1"),
         ("1024Mi", "1Gi"),
@@ -69,8 +69,8 @@ def test_what_is_finer_than_a_billionth_is_rounded_up(text: str, nano: int) -> N
         ("1E", "1e18"),
     ],
 )
-def test_the_same_amount_may_be_written_in_several_ways(one: str, other: str) -> None:
-    assert parse_quantity(one) == parse_quantity(other)
+def test_the_same_amount_may_be_written_in_several_ways(first: str, other: str) -> None:
+    assert parse_quantity(first) == parse_quantity(other)
 
 
 @pytest.mark.parametrize(

@@ -19,23 +19,23 @@ def test_pods_are_found_by_their_node() -> None:
     snapshot = cluster(*world(), pod("f", phase="Pending")).snapshot()
     first, second = snapshot.node_index.nodes
 
-    assert {it.name for it in snapshot.pods_on(first)} == {"a", "b", "c"}
-    assert {it.name for it in snapshot.pods_on(second)} == {"d", "e"}
-    assert {it.name for it in snapshot.active_on(first)} == {"a", "c"}
-    assert {it.name for it in snapshot.active_on(second)} == {"e"}
+    assert {pod.name for pod in snapshot.pods_on(first)} == {"a", "b", "c"}
+    assert {pod.name for pod in snapshot.pods_on(second)} == {"d", "e"}
+    assert {pod.name for pod in snapshot.active_on(first)} == {"a", "c"}
+    assert {pod.name for pod in snapshot.active_on(second)} == {"e"}
     assert len(snapshot.pods) == 6
 
 
 def test_a_pod_on_a_node_that_is_not_there_is_a_stray() -> None:
     snapshot = cluster(*world(), pod("lost", spec={"nodeName": "n9"}), pod("new")).snapshot()
 
-    assert [it.name for it in snapshot.pods_on_unknown_nodes] == ["lost"]
+    assert [pod.name for pod in snapshot.pods_on_unknown_nodes] == ["lost"]
 
 
 def test_the_order_of_listing_never_shows() -> None:
     objects = cluster(*world()).objects
     orders = [
-        [it.key for it in World(shuffled).snapshot().pods]
+        [pod.key for pod in World(shuffled).snapshot().pods]
         for shuffled in itertools.islice(itertools.permutations(objects), 0, None, 500)
     ]
 
@@ -65,4 +65,4 @@ def test_pods_without_a_priority_are_less_important_than_any_other() -> None:
 
     ranked = sorted(pods.pods, key=by_priority)
 
-    assert [it.name for it in ranked] == ["none", "negative", "zero"]
+    assert [pod.name for pod in ranked] == ["none", "negative", "zero"]

@@ -22,19 +22,21 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 def decoded(*pods: Object) -> list[Pod]:
     """The pods as the model has them, in the order given."""
     snapshot = cluster(*pods).snapshot()
-    found = [snapshot.pod(it["metadata"]["namespace"], it["metadata"]["name"]) for it in pods]
-    return [it for it in found if it is not None]
+    decoded_pods = [
+        snapshot.pod(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods
+    ]
+    return [pod for pod in decoded_pods if pod is not None]
 
 
 def test_pods_of_one_workload_share_a_template_and_a_state() -> None:
-    one, other = decoded(
+    first, other = decoded(
         pod("a", labels={"app": "web"}, cpu="1", age="1h"),
         pod("b", labels={"app": "web"}, cpu="1", age="5h"),
     )
 
-    assert one.template is other.template
-    assert one.state is other.state
-    assert one.created != other.created
+    assert first.template is other.template
+    assert first.state is other.state
+    assert first.created != other.created
 
 
 @pytest.mark.parametrize(
@@ -49,10 +51,10 @@ def test_pods_of_one_workload_share_a_template_and_a_state() -> None:
     ],
 )
 def test_what_parts_templates_leaves_the_spec_shared(made: Object) -> None:
-    one, other = decoded(pod("a"), pod("b", **made))
+    first, other = decoded(pod("a"), pod("b", **made))
 
-    assert one.template is not other.template
-    assert one.spec is other.spec
+    assert first.template is not other.template
+    assert first.spec is other.spec
 
 
 @pytest.mark.parametrize(
@@ -70,18 +72,18 @@ def test_what_parts_templates_leaves_the_spec_shared(made: Object) -> None:
     ],
 )
 def test_specs_that_ask_differently_are_kept_apart(made: Object) -> None:
-    one, other = decoded(pod("a"), pod("b", **made))
+    first, other = decoded(pod("a"), pod("b", **made))
 
-    assert one.spec is not other.spec
+    assert first.spec is not other.spec
 
 
 def test_annotations_that_nothing_reads_do_not_part_templates() -> None:
-    one, other = decoded(
+    first, other = decoded(
         pod("a", annotations={"seen-at": "1"}), pod("b", annotations={"seen-at": "2"})
     )
 
-    assert one.template is other.template
-    assert one.template.annotations == {}
+    assert first.template is other.template
+    assert first.template.annotations == {}
 
 
 def test_claims_are_the_pod_s_own_and_do_not_part_specs() -> None:
@@ -89,10 +91,10 @@ def test_claims_are_the_pod_s_own_and_do_not_part_specs() -> None:
         volume = {"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}}
         return pod(name, owner="StatefulSet/db", volumes=[volume])
 
-    one, other = decoded(using("db-0"), using("db-1"))
+    first, other = decoded(using("db-0"), using("db-1"))
 
-    assert one.spec is other.spec
-    assert (one.claims, other.claims) == (("data-db-0",), ("data-db-1",))
+    assert first.spec is other.spec
+    assert (first.claims, other.claims) == (("data-db-0",), ("data-db-1",))
 
 
 def test_the_labels_of_a_stateful_set_that_name_each_pod_are_kept() -> None:
@@ -102,7 +104,7 @@ def test_the_labels_of_a_stateful_set_that_name_each_pod_are_kept() -> None:
 
     pods = decoded(numbered(0), numbered(1))
 
-    names = [it.labels["statefulset.kubernetes.io/pod-name"] for it in pods]
+    names = [pod.labels["statefulset.kubernetes.io/pod-name"] for pod in pods]
     assert names == ["db-0", "db-1"]
     assert pods[0].spec is pods[1].spec
 
@@ -115,10 +117,10 @@ def pinned(name: str) -> Object:
 
 
 def allowed(snapshot: Snapshot, name: str) -> set[str]:
-    found = snapshot.pod("default", name)
-    assert found is not None
-    nodes = NodeFit(snapshot).open_to(found.spec.demand, found.node)
-    return {it.name for it in snapshot.node_index.members(nodes)}
+    decoded_pod = snapshot.pod("default", name)
+    assert decoded_pod is not None
+    nodes = NodeFit(snapshot).open_to(decoded_pod.spec.demand, decoded_pod.node)
+    return {node.name for node in snapshot.node_index.members(nodes)}
 
 
 def test_the_pods_of_a_daemon_set_share_a_spec_though_each_is_tied_to_its_node() -> None:
@@ -126,9 +128,9 @@ def test_the_pods_of_a_daemon_set_share_a_spec_though_each_is_tied_to_its_node()
         node("n1").holding(pod("a", affinity=pinned("n1"))),
         node("n2").holding(pod("b", affinity=pinned("n2"))),
     ).snapshot()
-    one, other = snapshot.pods
+    first, other = snapshot.pods
 
-    assert one.spec is other.spec
+    assert first.spec is other.spec
     assert allowed(snapshot, "a") == {"n1"}
     assert allowed(snapshot, "b") == {"n2"}
 
@@ -180,12 +182,21 @@ def test_a_pod_may_leave_almost_everything_null() -> None:
         },
     }
 
-    (found,) = cluster(bare).snapshot().pods
+    (decoded_pod,) = cluster(bare).snapshot().pods
 
-    assert (found.labels, found.owners, found.node, found.created) == ({}, (), "", None)
-    assert (found.spec.requests, found.spec.priority, found.terminating) == ({}, None, False)
-    assert (found.spec.node_selector, found.spec.required_terms) == (None, None)
-    assert found.state.containers == ()
+    assert (decoded_pod.labels, decoded_pod.owners, decoded_pod.node, decoded_pod.created) == (
+        {},
+        (),
+        "",
+        None,
+    )
+    assert (decoded_pod.spec.requests, decoded_pod.spec.priority, decoded_pod.terminating) == (
+        {},
+        None,
+        False,
+    )
+    assert (decoded_pod.spec.node_selector, decoded_pod.spec.required_terms) == (None, None)
+    assert decoded_pod.state.containers == ()
 
 
 @pytest.mark.parametrize(
@@ -197,10 +208,10 @@ def test_a_pod_may_leave_almost_everything_null() -> None:
     ],
 )
 def test_parts_of_an_affinity_may_be_null(affinity: Object) -> None:
-    (found,) = decoded(pod("a", affinity=affinity))
+    (decoded_pod,) = decoded(pod("a", affinity=affinity))
 
-    assert found.spec.required_terms is None
-    assert found.spec.anti_affinity == ()
+    assert decoded_pod.spec.required_terms is None
+    assert decoded_pod.spec.anti_affinity == ()
 
 
 @pytest.mark.parametrize(
@@ -214,9 +225,9 @@ def test_parts_of_an_affinity_may_be_null(affinity: Object) -> None:
     ],
 )
 def test_volumes_are_known_by_their_source(volume: Object, local: bool, claimed: bool) -> None:
-    (found,) = decoded(pod("a", volumes=[{"name": "v", **volume}]))
+    (decoded_pod,) = decoded(pod("a", volumes=[{"name": "v", **volume}]))
 
-    assert (found.spec.local_storage, found.spec.claim_volumes) == (local, claimed)
+    assert (decoded_pod.spec.local_storage, decoded_pod.spec.claim_volumes) == (local, claimed)
 
 
 @pytest.mark.parametrize("healthy", ["True", "False"])
@@ -224,13 +235,13 @@ def test_conditions_that_no_plugin_reads_are_left_out_except_readiness(healthy: 
     status = {"conditions": [{"type": "Initialized"}, {"type": "Ready", "status": healthy}]}
     world = cluster(node("n1", cpu="4").holding(pod("a", status=status)))
 
-    (found,) = world.snapshot(reads=frozenset()).pods
+    (decoded_pod,) = world.snapshot(reads=frozenset()).pods
     (read,) = world.snapshot(reads=frozenset({CONDITIONS})).pods
 
-    assert found.state.ready == read.state.ready == (healthy == "True")
-    assert [it.type for it in read.conditions] == ["Initialized", "Ready"]
+    assert decoded_pod.state.ready == read.state.ready == (healthy == "True")
+    assert [condition.type for condition in read.conditions] == ["Initialized", "Ready"]
     with pytest.raises(LookupError, match="a plugin that uses them must declare `conditions`"):
-        list(found.conditions)
+        list(decoded_pod.conditions)
 
 
 @pytest.mark.parametrize(
@@ -248,9 +259,9 @@ def test_a_node_is_ready_unless_it_says_otherwise(conditions: Any, ready: bool) 
     made = node("n1")
     made.node["status"]["conditions"] = conditions
 
-    (found,) = cluster(made).snapshot().node_index.nodes
+    (decoded_node,) = cluster(made).snapshot().node_index.nodes
 
-    assert found.ready is ready
+    assert decoded_node.ready is ready
 
 
 @pytest.mark.parametrize(
@@ -268,7 +279,7 @@ def test_times_are_read_as_the_api_writes_them(text: str | None, instant: dateti
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [
         pytest.param(
             pod("a", cpu="much"), "default/a.*cpu.*`much` is not a quantity", id="quantity"
@@ -286,8 +297,8 @@ def test_times_are_read_as_the_api_writes_them(text: str | None, instant: dateti
         pytest.param(node("n1", cpu="x").node, "Node n1.*cpu.*`x` is not a quantity", id="node"),
     ],
 )
-def test_an_invalid_field_is_reported_with_its_object(made: Object, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_an_invalid_field_is_reported_with_its_object(made: Object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         cluster(made).snapshot()
 
 
@@ -299,7 +310,7 @@ def test_the_other_objects_are_read_too() -> None:
         priority_class("high", 1000),
     ).snapshot()
 
-    assert [(it.key, it.disruptions_allowed) for it in snapshot.budgets.values()] == [
+    assert [(budget.key, budget.disruptions_allowed) for budget in snapshot.budgets.values()] == [
         ("default/b", 2)
     ]
     assert snapshot.claims["default/c"].storage_class == "ssd"
