@@ -1,4 +1,4 @@
-"""The installed `descheduler`: what the peer's manifests call, with what they call it."""
+"""The installed `descheduler`: what upstream's manifests call, with what they call it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def test_a_manifest_of_upstream_gets_its_run(words: list[str], tmp_path: Path) -
     with ApiServer(world.objects) as server:
         server.kubeconfig(tmp_path / "config")
         done = descheduler(*words, "--kubeconfig=config", cwd=tmp_path)
-        evicted = [it.path for it in server.requests if it.path.endswith("/eviction")]
+        evicted = [
+            request.path for request in server.requests if request.path.endswith("/eviction")
+        ]
 
     assert (done.code, done.out) == (0, ""), done.err
     assert evicted == ["/api/v1/namespaces/default/pods/old/eviction"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from resettle.testing import budget, node, pod
-from tests.cli.harness import ASK_FOR, LIFETIME, listing, resettle, write
+from resettle.testing import node, pod
+from tests.cli.harness import ASK_FOR, BUDGET, LIFETIME, listing, resettle, write
 
 DAMAGED = bytearray(gzip.compress(bytes(range(256)) * 64))
 DAMAGED[40] ^= 0xFF
@@ -169,8 +169,8 @@ def test_bytes_gone_bad_are_an_error_that_names_the_file(
 
 
 def test_the_same_pod_in_two_files_names_both(tmp_path: Path) -> None:
-    one = listing([pod("p")])
-    write(tmp_path, {"dump/a.json": one, "dump/b.json": one, "p.yaml": LIFETIME})
+    content = listing([pod("p")])
+    write(tmp_path, {"dump/a.json": content, "dump/b.json": content, "p.yaml": LIFETIME})
 
     done = resettle("plan", "--cluster", "dump", "--policy", "p.yaml", cwd=tmp_path)
 
@@ -231,8 +231,7 @@ def test_a_request_that_cannot_be_met_is_an_error_that_says_why(
     words: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
-    spare = budget("idle", allowed=1, labels={"app": "nobody"})
-    cluster = listing([node("n1").node, node("n2").node, pod("p"), spare])
+    cluster = listing([node("n1").node, node("n2").node, pod("p"), BUDGET])
     typo = LIFETIME.replace("enabled: [PodLifeTime]", "enabled: [PodLifetime]")
     files: dict[str, str | bytes]
     files = {"c.json": cluster, "p.yaml": LIFETIME, "classed.yaml": CLASSED, "typo.yaml": typo}

@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 30
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "message"),
     [
         pytest.param(
             Fault(verbs=("list",), path="/api/v1/pods", status=403), "may not list pods", id="a no"
@@ -43,16 +43,16 @@ PATIENCE_SECONDS = 30
     ],
 )
 def test_an_error_leaves_the_old_capture_and_nothing_else(
-    fault: Fault, told: str, tmp_path: Path
+    fault: Fault, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "cluster.json.gz").write_bytes(b"old")
-    with ApiServer(lopsided_objects(), faults=[fault]) as pocket:
-        config = pocket.kubeconfig(tmp_path / "config")
+    with ApiServer(lopsided_objects(), faults=[fault]) as server:
+        config = server.kubeconfig(tmp_path / "config")
         done = resettle("snapshot", "--kubeconfig", config, cwd=tmp_path)
 
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("error: ")
-    assert told in done.err
+    assert message in done.err
     assert sorted(os.listdir(tmp_path)) == ["cluster.json.gz", "config"]
     assert (tmp_path / "cluster.json.gz").read_bytes() == b"old"
 
@@ -60,8 +60,8 @@ def test_an_error_leaves_the_old_capture_and_nothing_else(
 def test_an_interrupt_leaves_the_old_capture_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "cluster.json.gz").write_bytes(b"old")
     late = Fault(verbs=("list",), path="/api/v1/pods", delay_seconds=PATIENCE_SECONDS)
-    with ApiServer(lopsided_objects(), faults=[late]) as pocket:
-        config = str(pocket.kubeconfig(tmp_path / "config"))
+    with ApiServer(lopsided_objects(), faults=[late]) as server:
+        config = str(server.kubeconfig(tmp_path / "config"))
         with subprocess.Popen(
             [*RESETTLE, "snapshot", "--kubeconfig", config],
             cwd=tmp_path,
@@ -70,7 +70,7 @@ def test_an_interrupt_leaves_the_old_capture_and_nothing_else(tmp_path: Path) ->
             preexec_fn=accept_interrupts,
         ) as running:
             until = monotonic() + PATIENCE_SECONDS
-            while not any(it.path == "/api/v1/pods" for it in pocket.requests):
+            while not any(request.path == "/api/v1/pods" for request in server.requests):
                 assert monotonic() < until, "the pods were never asked for"
                 sleep(0.01)
             running.send_signal(signal.SIGINT)
@@ -82,7 +82,7 @@ def test_an_interrupt_leaves_the_old_capture_and_nothing_else(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         pytest.param(
             ("--salt", "s"), "--salt is for --hash-names; add that, or leave it out", id="a salt"
@@ -100,21 +100,21 @@ def test_an_interrupt_leaves_the_old_capture_and_nothing_else(tmp_path: Path) ->
     ],
 )
 def test_flags_that_do_not_go_together_are_reported(
-    words: tuple[str, ...], told: str, tmp_path: Path
+    words: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     done = resettle("snapshot", *words, cwd=tmp_path)
 
     assert (done.code, done.out) == (2, "")
-    assert done.err.splitlines()[-1] == f"resettle snapshot: error: {told}"
+    assert done.err.splitlines()[-1] == f"resettle snapshot: error: {message}"
 
 
 def test_a_policy_with_a_mistake_is_reported_before_the_cluster_is_asked(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(LIFETIME.replace("[PodLifeTime]", "[PodLifetime]"))
-    with ApiServer() as pocket:
-        config = pocket.kubeconfig(tmp_path / "config")
+    with ApiServer() as server:
+        config = server.kubeconfig(tmp_path / "config")
         done = resettle("snapshot", "--kubeconfig", config, "--policy", "p.yaml", cwd=tmp_path)
 
-    assert (done.code, pocket.requests) == (1, [])
+    assert (done.code, server.requests) == (1, [])
     assert done.err.startswith("error: p.yaml has 1 problem\n")
 
 
@@ -136,8 +136,8 @@ def seen(words: list[str], stream: str, cwd: Path) -> tuple[int, str]:
 
 
 def test_a_person_sees_how_far_it_is_and_then_the_summary_alone(tmp_path: Path) -> None:
-    with ApiServer([pod(f"web-{i}") for i in range(600)]) as pocket:
-        config = pocket.kubeconfig(tmp_path / "config")
+    with ApiServer([pod(f"web-{i}") for i in range(600)]) as server:
+        config = server.kubeconfig(tmp_path / "config")
         code, text = seen(["--kubeconfig", str(config)], "stderr", tmp_path)
 
     *steps, summary = text.removesuffix("\r\n").split("\r")
@@ -148,8 +148,8 @@ def test_a_person_sees_how_far_it_is_and_then_the_summary_alone(tmp_path: Path) 
 
 
 def test_a_terminal_is_not_filled_with_bytes(tmp_path: Path) -> None:
-    with ApiServer() as pocket:
-        config = pocket.kubeconfig(tmp_path / "config")
+    with ApiServer() as server:
+        config = server.kubeconfig(tmp_path / "config")
         code, text = seen(["--kubeconfig", str(config), "-o", "-"], "stdout", tmp_path)
 
-    assert (code, text, pocket.requests) == (1, "", [])
+    assert (code, text, server.requests) == (1, "", [])
