@@ -28,8 +28,8 @@ def test_the_files_are_what_the_script_writes() -> None:
 def test_half_of_the_nodes_are_saturated(seed: int) -> None:
     machines = builder().machines(seed)
     wanted: dict[str, float] = {}
-    for it in machines:
-        wanted[it.node] = wanted.get(it.node, 0) + it.wants
+    for machine in machines:
+        wanted[machine.node] = wanted.get(machine.node, 0) + machine.wants
 
     assert (len(machines), len(wanted)) == (130, 12)
     assert sum(cores > builder().CORES for cores in wanted.values()) == 6
@@ -42,17 +42,17 @@ def test_a_policy_has_no_problem_and_no_warning(file: str) -> None:
     assert load_policy(text, name=file, plugins=default_registry()).warnings == ()
 
 
-def moved_again(story: SimulationResult) -> list[str]:
+def moved_again(result: SimulationResult) -> list[str]:
     """Pods that were moved within ten cycles of a move, counted by hand."""
     last: dict[str, int] = {}
-    found = []
-    for cycle in story.cycles:
+    repeated = []
+    for cycle in result.cycles:
         for landing in cycle.moves:
             key = landing.pod.key
             if cycle.number - last.get(key, -PING_PONG_CYCLES - 1) <= PING_PONG_CYCLES:
-                found.append(key)
+                repeated.append(key)
             last[key] = cycle.number
-    return found
+    return repeated
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -66,14 +66,14 @@ def moved_again(story: SimulationResult) -> list[str]:
 )
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_it_comes_to_rest_and_stays_still(seed: int, setting: Setting, figure: str) -> None:
-    story = story_of(setting, seed, figure)
+    result = story_of(setting, seed, figure)
 
-    assert story.errors == ()
-    assert story.settled_after is not None
-    assert story.settled_after <= CYCLES - STILL
-    assert story.returned == 0, "no move for nothing"
-    assert moved_again(story) == []
-    assert story.ping_pong == ()
+    assert result.errors == ()
+    assert result.settled_after is not None
+    assert result.settled_after <= CYCLES - STILL
+    assert result.returned == 0, "no move for nothing"
+    assert moved_again(result) == []
+    assert result.ping_pong == ()
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -87,7 +87,7 @@ def test_with_taints_no_node_is_over_at_the_end(seed: int, figure: str) -> None:
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_it_rests_without_an_hour_of_grace_too(seed: int) -> None:
     """Who moves is chosen so that the same do not move again; the policy need not forbid it."""
-    story = story_of(TAINTED._replace(edit=("minPodAge: 1h", "minPodAge: 0s")), seed)
+    result = story_of(TAINTED._replace(edit=("minPodAge: 1h", "minPodAge: 0s")), seed)
 
-    assert story.settled_after is not None
-    assert moved_again(story) == []
+    assert result.settled_after is not None
+    assert moved_again(result) == []

@@ -156,7 +156,9 @@ def test_the_tests_of_the_package_pass_once_it_is_installed(package: Path) -> No
 
 
 def test_the_readme_shows_what_its_command_prints(package: Path) -> None:
-    (shown,) = [it for it in Page(EXAMPLE / "README.md").commands if "plan" in it.command]
+    (shown,) = [
+        command for command in Page(EXAMPLE / "README.md").commands if "plan" in command.command
+    ]
     _, *words = shown.command.split()
 
     done = python("-m", "resettle", *words, cwd=EXAMPLE, reach=(package,))
@@ -168,10 +170,12 @@ def imported_from_resettle(source: Path) -> list[tuple[str, str]]:
     """Module and name of everything of resettle's that a file imports."""
     tree = ast.walk(ast.parse(source.read_text()))
     return [
-        (it.module, name.name)
-        for it in tree
-        if isinstance(it, ast.ImportFrom) and it.module and it.module.startswith("resettle")
-        for name in it.names
+        (statement.module, name.name)
+        for statement in tree
+        if isinstance(statement, ast.ImportFrom)
+        and statement.module
+        and statement.module.startswith("resettle")
+        for name in statement.names
     ]
 
 

@@ -32,8 +32,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(EXAMPLE, tmp_path_factory.mktemp("site"))
 
 
-def metas(pocket: ApiServer) -> dict[str, dict[str, Any]]:
-    return {it["metadata"]["name"]: it["metadata"] for it in pocket.store.list("Pod")}
+def metas(server: ApiServer) -> dict[str, dict[str, Any]]:
+    return {obj["metadata"]["name"]: obj["metadata"] for obj in server.store.list("Pod")}
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def metas(pocket: ApiServer) -> dict[str, dict[str, Any]]:
 def test_a_run_asks_by_label_and_evicts_no_pod(
     flags: tuple[str, ...], asked: set[str], line: str, package: Path, tmp_path: Path
 ) -> None:
-    with ApiServer(WORLD.objects, clock=lambda: WORLD.now) as pocket:
-        config = pocket.kubeconfig(tmp_path / "config")
+    with ApiServer(WORLD.objects, clock=lambda: WORLD.now) as server:
+        config = server.kubeconfig(tmp_path / "config")
         words = ("run", "--policy", str(POLICY), "--kubeconfig", str(config), *flags)
         done = python("-m", "resettle", *words, cwd=tmp_path, reach=(package,))
 
         assert done.returncode == 0, done.stderr
-        assert {name for name, it in metas(pocket).items() if LABEL in it["labels"]} == asked
-        assert not any("deletionTimestamp" in it for it in metas(pocket).values())
-        assert not any(it.path.endswith("/eviction") for it in pocket.requests)
+        assert {name for name, meta in metas(server).items() if LABEL in meta["labels"]} == asked
+        assert not any("deletionTimestamp" in meta for meta in metas(server).values())
+        assert not any(request.path.endswith("/eviction") for request in server.requests)
     for name in ("old-1", "old-2"):
         assert f"{line} pod=games/{name} " in done.stderr
 
@@ -93,7 +93,9 @@ def test_the_tests_of_the_package_pass_once_it_is_installed(package: Path) -> No
 
 
 def test_the_readme_shows_what_its_command_prints(package: Path) -> None:
-    (shown,) = [it for it in Page(EXAMPLE / "README.md").commands if "check" in it.command]
+    (shown,) = [
+        command for command in Page(EXAMPLE / "README.md").commands if "check" in command.command
+    ]
     _, *words = shown.command.split()
 
     done = python("-m", "resettle", *words, cwd=EXAMPLE, reach=(package,))

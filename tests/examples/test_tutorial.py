@@ -68,7 +68,7 @@ def test_the_page_shows_each_way_to_run_the_plugin() -> None:
 
 def test_what_the_page_quotes_of_the_script_stands_in_it() -> None:
     script = (ROOT / "examples" / "own_descheduler.py").read_text()
-    (quote,) = [it for it in PAGE.of_kind("python") if "DESCHEDULER.draw_plan" in it]
+    (quote,) = [text for text in PAGE.of_kind("python") if "DESCHEDULER.draw_plan" in text]
 
     missing = [line for line in quote.splitlines() if line.strip() not in script]
 

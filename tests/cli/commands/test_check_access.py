@@ -1,4 +1,4 @@
-"""`resettle check-access` against the pocket server: the table, the rules, and how it ends."""
+"""`resettle check-access` against the test API server: the table, the rules, and how it ends."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def check(
     folder: Path, *words: str, bans: tuple[DeniedPermission, ...] = (), policy: str = "--policy"
 ) -> Done:
     (folder / "policy.yaml").write_text(LIFETIME)
-    with ApiServer(denied=bans) as pocket:
-        config = pocket.kubeconfig(folder / "config")
+    with ApiServer(denied=bans) as server:
+        config = server.kubeconfig(folder / "config")
         given = ("check-access", policy, "policy.yaml", "--kubeconfig", config)
         return resettle(*given, *words, cwd=folder)
 
@@ -121,13 +121,13 @@ def test_a_program_gets_the_same_as_a_person(
 ) -> None:
     done = check(tmp_path, "-o", "json", bans=bans)
 
-    told = json.loads(done.out)
-    assert (done.code, told["allowed"]) == (len(bans) and 1, not bans)
-    refused = [right for right in told["rights"] if not right["allowed"]]
+    answer = json.loads(done.out)
+    assert (done.code, answer["allowed"]) == (len(bans) and 1, not bans)
+    refused = [right for right in answer["rights"] if not right["allowed"]]
     assert [(right["verb"], right["resource"]) for right in refused] == [
         (ban.verb, ban.resource) for ban in bans
     ]
-    rules = [rule for place in told["missing"] for rule in place["rules"]]
+    rules = [rule for place in answer["missing"] for rule in place["rules"]]
     assert [rule["resources"] for rule in rules] == [[ban.resource] for ban in bans]
 
 

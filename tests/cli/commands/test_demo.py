@@ -1,4 +1,4 @@
-"""`resettle demo`: the whole story, in a pipe and at a terminal, interrupted, and on a page."""
+"""`resettle demo`: the whole run, in a pipe and at a terminal, interrupted, and on a page."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ BAR = re.compile(r"^(?:zone-\w)? +(\w-\d) .*?(\d+)%(?: → (\d+)%)?", re.M)
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """The story as a pipe gets it, in 80 columns."""
+def piped(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """The text as a pipe gets it, in 80 columns."""
     return resettle("demo", cwd=tmp_path_factory.mktemp("demo"))
 
 
-def test_the_story_is_the_same_every_time(told: Done) -> None:
-    assert told == (0, transcript("demo.txt"), "")
+def test_the_text_is_the_same_every_time(piped: Done) -> None:
+    assert piped == (0, transcript("demo.txt"), "")
 
 
-def test_each_act_has_bars_a_plan_evictions_and_bars_again(told: Done) -> None:
-    acts = re.split(r"^\d of \d  ", told.out, flags=re.M)[1:]
+def test_each_act_has_bars_a_plan_evictions_and_bars_again(piped: Done) -> None:
+    acts = re.split(r"^\d of \d  ", piped.out, flags=re.M)[1:]
 
     assert [act.splitlines()[0] for act in acts] == [
         "A node joins",
@@ -61,8 +61,8 @@ def test_each_act_has_bars_a_plan_evictions_and_bars_again(told: Done) -> None:
         pytest.param("A taint appears", "a-2", 10, id="the tainted node"),
     ],
 )
-def test_an_act_ends_better_than_it_began(told: Done, act: str, node: str, at_most: int) -> None:
-    text = told.out.partition(act)[2].partition(" of 4  ")[0]
+def test_an_act_ends_better_than_it_began(piped: Done, act: str, node: str, at_most: int) -> None:
+    text = piped.out.partition(act)[2].partition(" of 4  ")[0]
     figures = [(int(was), int(now or was)) for name, was, now in BAR.findall(text) if name == node]
 
     (before, _), (was, after) = figures[0], figures[-1]
@@ -70,14 +70,14 @@ def test_an_act_ends_better_than_it_began(told: Done, act: str, node: str, at_mo
     assert after <= at_most < before
 
 
-def test_a_declined_eviction_is_shown_and_made_up_for(told: Done) -> None:
-    [(name, _)] = re.findall(r"429 for (\S+):\s+The disruption\s+budget (\w+)", told.out)
-    afterwards = told.out.partition("429 for")[2].partition("would move")[2]
+def test_a_declined_eviction_is_shown_and_made_up_for(piped: Done) -> None:
+    [(name, _)] = re.findall(r"429 for (\S+):\s+The disruption\s+budget (\w+)", piped.out)
+    afterwards = piped.out.partition("429 for")[2].partition("would move")[2]
 
-    assert "is deleted by hand" in told.out
+    assert "is deleted by hand" in piped.out
     assert re.search(rf"{re.escape(name)} +a-2 → ", afterwards)
-    assert "evictions refused     1 by a disruption budget" in told.out
-    assert "waiting for a node    0" in told.out
+    assert "evictions refused     1 by a disruption budget" in piped.out
+    assert "waiting for a node    0" in piped.out
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])
@@ -104,7 +104,7 @@ def test_a_terminal_is_given_the_same(env: dict[str, str], coloured: bool, tmp_p
 
 
 def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
-    # A pipe that holds less than the story, so that it cannot end before it is interrupted.
+    # A pipe that holds less than the text, so that it cannot end before it is interrupted.
     ours, theirs = os.pipe()
     fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
     command = [*RESETTLE, "demo"]
@@ -117,11 +117,11 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
         while os.read(ours, 1 << 16):
             pass
-        _, said = running.communicate(timeout=30)
+        _, errors = running.communicate(timeout=30)
     os.close(ours)
 
     assert running.returncode == 130
-    assert said.decode() == "interrupted; nothing was changed\n"
+    assert errors.decode() == "interrupted; nothing was changed\n"
 
 
 def test_the_report_shows_what_has_happened(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_the_report_shows_what_has_happened(tmp_path: Path) -> None:
     assert not re.search(r"(?:src|href)=\"?(?:https?:)?//", page)
 
 
-def test_a_report_that_cannot_be_written_is_an_error_before_the_story(tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_is_an_error_before_the_run(tmp_path: Path) -> None:
     done = resettle("demo", "--report", "no/such/place.html", cwd=tmp_path)
 
     assert (done.code, done.out) == (1, "")

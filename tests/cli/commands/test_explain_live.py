@@ -22,8 +22,8 @@ def test_a_live_cluster_is_explained_as_its_dump_is(words: tuple[str, ...], tmp_
     asked = ("explain", *words, "--policy", str(LOPSIDED / "improved.yaml"), "--now", NOW)
     dump = resettle(*asked, "--cluster", str(LOPSIDED / "cluster.yaml"), cwd=tmp_path)
 
-    with ApiServer(lopsided_objects()) as pocket:
-        config = pocket.kubeconfig(tmp_path / "config")
+    with ApiServer(lopsided_objects()) as server:
+        config = server.kubeconfig(tmp_path / "config")
         live = resettle(*asked, "--kubeconfig", str(config), cwd=tmp_path)
 
     assert (live.code, live.out) == (0, dump.out)

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from resettle.testing import NodeBuilder, budget, node, pod
+from resettle.testing import NodeBuilder, node, pod
 from tests.cli.harness import (
+    BUDGET,
     HEAD,
     LIFETIME,
     LOPSIDED,
@@ -31,18 +32,17 @@ CLUSTER = LOPSIDED / "cluster.yaml"
 Objects = list[dict[str, Any]]
 
 
-BUDGET = budget("idle", allowed=1, labels={"app": "nobody"})
 NO_BUDGETS = "the dump holds no disruption budgets, so the plan assumes there are none"
 
 
 def objects(*parts: NodeBuilder) -> Objects:
     """The nodes and all they hold."""
-    return [it for part in parts for it in (part.node, *part.pods)]
+    return [item for part in parts for item in (part.node, *part.pods)]
 
 
 def kinds(wanted: Callable[[str], bool]) -> Objects:
     """Those objects of the bundled cluster whose kind is wanted."""
-    return [it for it in lopsided_objects() if wanted(it["kind"])]
+    return [obj for obj in lopsided_objects() if wanted(obj["kind"])]
 
 
 # -- what comes out ------------------------------------------------------------------------------
@@ -100,8 +100,8 @@ def test_json_and_yaml_say_the_same() -> None:
             {
                 "pods.json": listing(
                     [
-                        {key: value for key, value in it.items() if key not in ("kind",)}
-                        for it in kinds(lambda kind: kind == "Pod")
+                        {key: value for key, value in item.items() if key not in ("kind",)}
+                        for item in kinds(lambda kind: kind == "Pod")
                     ],
                     "PodList",
                 ),
@@ -196,7 +196,7 @@ LOST = [
 
 
 @pytest.mark.parametrize(
-    ("found", "policy", "says", "notes"),
+    ("cluster", "policy", "says", "notes"),
     [
         pytest.param(
             [],
@@ -267,9 +267,9 @@ LOST = [
     ],
 )
 def test_a_plan_without_moves_says_why_in_its_first_line(
-    found: Objects, policy: str, says: str, notes: list[str], tmp_path: Path
+    cluster: Objects, policy: str, says: str, notes: list[str], tmp_path: Path
 ) -> None:
-    write(tmp_path, {"c.json": listing(found), "p.yaml": policy})
+    write(tmp_path, {"c.json": listing(cluster), "p.yaml": policy})
 
     done = resettle("plan", "--cluster", "c.json", "--policy", "p.yaml", "--now", NOW, cwd=tmp_path)
 
@@ -282,8 +282,8 @@ def test_a_warning_about_the_policy_does_not_keep_it_from_being_used(tmp_path: P
     policy = LIFETIME + "      sort:\n        enabled: [AgeSort]\n"
     policy = policy.replace("    pluginConfig:\n", "    pluginConfig:\n      - name: AgeSort\n")
     held = node("n1").holding(pod("web-1"))
-    found = [*objects(held, node("n2")), BUDGET]
-    write(tmp_path, {"c.json": listing(found), "p.yaml": policy})
+    cluster = [*objects(held, node("n2")), BUDGET]
+    write(tmp_path, {"c.json": listing(cluster), "p.yaml": policy})
 
     done = resettle("plan", "--cluster", "c.json", "--policy", "p.yaml", "--now", NOW, cwd=tmp_path)
 
@@ -309,8 +309,8 @@ def test_a_plugin_that_fails_is_named_and_the_others_still_plan(tmp_path: Path) 
     )
     policy += "      balance:\n        enabled: [LowNodeUtilization]\n"
     held = node("n1").holding(pod("web-1"))
-    found = [*objects(held, node("n2")), BUDGET]
-    write(tmp_path, {"c.json": listing(found), "p.yaml": policy})
+    cluster = [*objects(held, node("n2")), BUDGET]
+    write(tmp_path, {"c.json": listing(cluster), "p.yaml": policy})
 
     done = resettle("plan", "--cluster", "c.json", "--policy", "p.yaml", "--now", NOW, cwd=tmp_path)
 

@@ -52,8 +52,8 @@ def test_without_a_source_the_default_kubeconfig_is_used(
     file: str, env: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / file).parent.mkdir()
-    with ApiServer(lopsided_objects()) as pocket:
-        written((tmp_path / file).parent, document({"server": pocket.url}))
+    with ApiServer(lopsided_objects()) as server:
+        written((tmp_path / file).parent, document({"server": server.url}))
         done = resettle(*PLAN, cwd=tmp_path, env={"HOME": str(tmp_path), **env})
 
     assert done == (0, transcript("lopsided.json"), "")
@@ -98,11 +98,11 @@ def test_a_context_chooses_among_the_clusters_of_a_kubeconfig(tmp_path: Path) ->
 
 def test_a_policy_with_a_mistake_is_reported_before_the_cluster_is_asked(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(LIFETIME.replace("[PodLifeTime]", "[PodLifetime]"))
-    with ApiServer() as pocket:
-        file = written(tmp_path, document({"server": pocket.url}))
+    with ApiServer() as server:
+        file = written(tmp_path, document({"server": server.url}))
         done = resettle("plan", "--kubeconfig", file, "--policy", "p.yaml", cwd=tmp_path)
 
-    assert (done.code, pocket.requests) == (1, [])
+    assert (done.code, server.requests) == (1, [])
     assert done.err.startswith("error: p.yaml has 1 problem\n")
 
 
@@ -118,13 +118,13 @@ def test_a_dump_and_a_live_cluster_exclude_each_other(tmp_path: Path) -> None:
 # -- where the time goes -------------------------------------------------------------------------
 
 
-def phases(told: str) -> list[str]:
+def phases(text: str) -> list[str]:
     """The first column of the account, which has to look like one."""
-    head, *rows, memory = told.splitlines()
+    head, *rows, memory = text.splitlines()
     assert head.split() == ["PHASE", "WALL", "ms", "CPU", "ms"]
     assert re.fullmatch(r"peak memory \d+ MiB", memory)
-    found = [re.fullmatch(r"(\w+(?: \w+)*) +\d+\.\d +\d+\.\d", row) for row in rows]
-    return [row[1] for row in found if row]
+    matches = [re.fullmatch(r"(\w+(?: \w+)*) +\d+\.\d +\d+\.\d", row) for row in rows]
+    return [row[1] for row in matches if row]
 
 
 def test_the_time_of_a_plan_from_a_dump_is_reported_by_phase(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_the_time_of_a_plan_from_a_dump_is_reported_by_phase(tmp_path: Path) -> 
 def test_the_time_of_a_plan_from_a_live_cluster_separates_fetching_from_decoding(
     tmp_path: Path,
 ) -> None:
-    with ApiServer(lopsided_objects(), faults=[in_pages(7)]) as pocket:
-        file = written(tmp_path, document({"server": pocket.url}))
+    with ApiServer(lopsided_objects(), faults=[in_pages(7)]) as server:
+        file = written(tmp_path, document({"server": server.url}))
         done = resettle(*PLAN, "--kubeconfig", file, "--profile-cycle", cwd=tmp_path)
 
     assert (done.code, done.out) == (0, transcript("lopsided.json"))

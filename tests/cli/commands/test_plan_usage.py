@@ -70,7 +70,7 @@ def policy(url: str = "") -> str:
 
 
 @pytest.fixture
-def pocket(tmp_path: Path) -> Iterator[ApiServer]:
+def api_server(tmp_path: Path) -> Iterator[ApiServer]:
     with ApiServer(objects()) as server:
         written(tmp_path, document({"server": server.url}))
         yield server
@@ -78,8 +78,8 @@ def pocket(tmp_path: Path) -> Iterator[ApiServer]:
 
 @pytest.fixture
 def seer() -> Iterator[Seer]:
-    with seeing(truth({"hot": 0.9, "cold": 0.1}, at=ASKED_AT)) as found:
-        yield found
+    with seeing(truth({"hot": 0.9, "cold": 0.1}, at=ASKED_AT)) as source:
+        yield source
 
 
 LIVE = ("--kubeconfig", "config", "--policy", "policy.yaml")
@@ -90,7 +90,7 @@ LIVE = ("--kubeconfig", "config", "--policy", "policy.yaml")
     "hashing", [(), ("--hash-names", "--salt", "oak")], ids=["plain", "hashed"]
 )
 def test_a_plan_from_a_capture_is_the_plan_from_the_cluster(
-    by: str, hashing: tuple[str, ...], pocket: ApiServer, seer: Seer, tmp_path: Path
+    by: str, hashing: tuple[str, ...], api_server: ApiServer, seer: Seer, tmp_path: Path
 ) -> None:
     text = policy(seer.url if by == "Prometheus" else "")
     write(tmp_path, {"policy.yaml": text})
@@ -114,9 +114,9 @@ def test_a_plan_from_a_capture_is_the_plan_from_the_cluster(
 
 
 def test_what_cannot_be_measured_is_reported_and_nothing_moves(
-    pocket: ApiServer, tmp_path: Path
+    api_server: ApiServer, tmp_path: Path
 ) -> None:
-    pocket.denied.append(DeniedPermission(verb="list", group="metrics.k8s.io"))
+    api_server.denied.append(DeniedPermission(verb="list", group="metrics.k8s.io"))
     write(tmp_path, {"policy.yaml": policy()})
     plan = resettle("plan", *LIVE, "--now", NOW, cwd=tmp_path)
     snapshot = resettle("snapshot", *LIVE, cwd=tmp_path)
@@ -130,7 +130,7 @@ def test_what_cannot_be_measured_is_reported_and_nothing_moves(
 
 
 def test_a_cluster_without_a_metrics_server_is_captured_without_a_word(tmp_path: Path) -> None:
-    with ApiServer([it for it in objects() if "Metrics" not in it["kind"]]) as server:
+    with ApiServer([obj for obj in objects() if "Metrics" not in obj["kind"]]) as server:
         written(tmp_path, document({"server": server.url}))
         done = resettle("snapshot", "--kubeconfig", "config", cwd=tmp_path)
 
@@ -139,7 +139,7 @@ def test_a_cluster_without_a_metrics_server_is_captured_without_a_word(tmp_path:
 
 
 def test_check_access_names_what_measuring_takes(
-    pocket: ApiServer, seer: Seer, tmp_path: Path
+    api_server: ApiServer, seer: Seer, tmp_path: Path
 ) -> None:
     secret = {"secretReference": {"namespace": "monitoring", "name": "prometheus-token"}}
     with_token = yaml.safe_load(policy(seer.url))
@@ -156,8 +156,8 @@ def test_check_access_names_what_measuring_takes(
 
 def test_dumps_of_kubectl_may_hold_what_the_metrics_api_says(tmp_path: Path) -> None:
     by_kind: dict[str, list[dict[str, Any]]] = {}
-    for it in objects():
-        by_kind.setdefault(it["kind"], []).append(it)
+    for obj in objects():
+        by_kind.setdefault(obj["kind"], []).append(obj)
     write(
         tmp_path,
         {
@@ -209,9 +209,9 @@ def test_explain_speaks_of_use(tmp_path: Path) -> None:
     asked = ("--cluster", "dump.json", "--policy", "policy.yaml", "--now", NOW)
     hot = resettle("explain", "node", "hot", *asked, cwd=tmp_path)
     new = resettle("explain", "node", "new", *asked, cwd=tmp_path)
-    one = resettle("explain", "pod", "default/web-1", *asked, cwd=tmp_path)
+    explained = resettle("explain", "pod", "default/web-1", *asked, cwd=tmp_path)
 
     assert "hot is at 90% cpu in use (target 60%)" in hot.out
     assert "unknown  LowNodeUtilization" in new.out
     assert "new has no figure in the metrics API" in new.out
-    assert "hot is at 72% cpu in use (target 60%)" in one.out
+    assert "hot is at 72% cpu in use (target 60%)" in explained.out
