@@ -1,7 +1,7 @@
-"""One control plane for all suites here, and a room of its own in it for each test.
+"""One control plane for all suites here, and a workspace in it for each test.
 
-These suites are collected only when asked for, by path or by `make e2e`: they need programs that a
-plain `pytest` must do without.
+These suites are collected only when named by path, or by `make e2e`: they need programs that a
+plain `pytest` does not need.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster.workspace import Room
+from tests.e2e.cluster.workspace import Workspace
 from tests.e2e.installing.terminal import Terminal
 from tests.e2e.processes.run import Account
 from tests.e2e.soft_taints.account import TainterAccount
@@ -25,40 +25,40 @@ from tools.installers import build as installers
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves these suites out of a run that names neither them nor a control plane."""
+    """Ignores these suites in a run that names neither them nor a control plane."""
     named = any("e2e" in str(word) for word in config.invocation_params.args)
     return None if named or "RESETTLE_E2E_FOLDER" in os.environ else True
 
 
 @pytest.fixture(scope="session")
 def plane() -> Iterator[Access]:
-    """The control plane that runs already, or one for this session."""
+    """The control plane that is running, or a new one for this session."""
     if folder := os.environ.get("RESETTLE_E2E_FOLDER"):
         yield Access(Path(folder))
         return
-    with ControlPlane(built()) as started:
-        yield started
+    with ControlPlane(built()) as control_plane:
+        yield control_plane
 
 
 @pytest.fixture
 def api(plane: Access) -> Iterator[Api]:
-    """The API server as the admin sees it."""
-    with plane.api() as opened:
-        yield opened
+    """A client of the API server with the token of the admin."""
+    with plane.api() as client:
+        yield client
 
 
 @pytest.fixture
-def room(api: Api) -> Iterator[Room]:
-    """Six nodes and a namespace that nobody else uses."""
-    with Room(api) as made:
-        yield made
+def workspace(api: Api) -> Iterator[Workspace]:
+    """Six nodes and a namespace that no other test uses."""
+    with Workspace(api) as created:
+        yield created
 
 
 @pytest.fixture
 def account(plane: Access, api: Api, tmp_path: Path) -> Iterator[Account]:
-    """A ServiceAccount that may do what a run does."""
-    with Account(plane, api, tmp_path) as made:
-        yield made
+    """A ServiceAccount with the permissions of a run."""
+    with Account(plane, api, tmp_path) as created:
+        yield created
 
 
 @pytest.fixture(scope="session")
@@ -74,8 +74,8 @@ def terminal(programs: Programs, plane: Access, tmp_path: Path) -> Terminal:
 
 
 @pytest.fixture
-def tainter(plane: Access, room: Room, tmp_path: Path) -> Iterator[TainterAccount]:
-    """The soft tainter's account as it is shipped; whatever it does, its guard has no complaint."""
-    with TainterAccount(plane, room.api, tmp_path) as made:
-        yield made
-        assert made.refused() == []
+def tainter(plane: Access, workspace: Workspace, tmp_path: Path) -> Iterator[TainterAccount]:
+    """The shipped account of the soft tainter; its admission policy must not refuse any request."""
+    with TainterAccount(plane, workspace.api, tmp_path) as created:
+        yield created
+        assert created.refused_nodes() == []

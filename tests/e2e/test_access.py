@@ -1,4 +1,4 @@
-"""Being turned away by a real API server: one line that says what to do, and exit code 1."""
+"""A real API server refuses access: one line that says what to do, and exit code 1."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 import trustme
 import yaml
 
-from tests.e2e.cluster.service_accounts import account, resettle, way_in
-from tests.e2e.cluster.workspace import Room
-from tests.e2e.processes.command import Done, lifetime
+from tests.e2e.cluster.service_accounts import create_account, run_resettle, write_kubeconfig
+from tests.e2e.cluster.workspace import Workspace
+from tests.e2e.processes.command import Done, life_time_policy
 from tools.control_plane.papers import ADMIN, kubeconfig
 from tools.control_plane.plane import Access
 
@@ -23,20 +23,20 @@ EVERYTHING = [
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
 ]
 COMMANDS = [("plan",), ("check-access",), ("run", "--dry-run")]
-"""What `run` does before it ends stands in its log, above the line that says why."""
+"""`run` prints its log before the line with the error."""
 
 
-def written(folder: Path, config: dict[str, Any]) -> Path:
+def write_config(folder: Path, config: dict[str, Any]) -> Path:
     file = folder / "config"
     file.write_text(json.dumps(config))
     return file
 
 
-def asked(command: tuple[str, ...], config: Path, folder: Path) -> Done:
-    """How the command ends for somebody with this kubeconfig."""
+def run_command(command: tuple[str, ...], config: Path, folder: Path) -> Done:
+    """Runs the command with this kubeconfig; returns its exit code and output."""
     policy = folder / "policy.json"
-    policy.write_text(json.dumps(lifetime("descheduler/v1alpha2", "nowhere")))
-    done = resettle(*command, "--kubeconfig", str(config), "--policy", str(policy))
+    policy.write_text(json.dumps(life_time_policy("descheduler/v1alpha2", "no-such-namespace")))
+    done = run_resettle(*command, "--kubeconfig", str(config), "--policy", str(policy))
     if command[0] != "run":
         return done
     return done._replace(err="".join(done.err.splitlines(keepends=True)[-1:]))
@@ -46,27 +46,27 @@ every_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda words: w
 
 
 @every_command
-def test_a_token_that_nobody_gave_is_not_accepted(
+def test_an_invalid_token_is_not_accepted(
     command: tuple[str, ...], plane: Access, tmp_path: Path
 ) -> None:
-    config = written(tmp_path, kubeconfig(plane.url, plane.papers.ca, "made-up"))
+    config = write_config(tmp_path, kubeconfig(plane.url, plane.papers.ca, "made-up"))
 
-    done = asked(command, config, tmp_path)
+    done = run_command(command, config, tmp_path)
 
     says = f"error: {plane.url} does not accept the credentials; renew them\n"
     assert done == (1, "", says)
 
 
 @every_command
-def test_a_client_certificate_that_has_ended_is_named_with_its_time(
+def test_an_expired_client_certificate_is_named_with_its_time(
     command: tuple[str, ...], plane: Access, tmp_path: Path
 ) -> None:
     config: Any = kubeconfig(plane.url, plane.papers.ca, "")
     pair = str(plane.papers.expired)
     config["users"][0]["user"] = {"client-certificate": pair, "client-key": pair}
-    file = written(tmp_path, config)
+    file = write_config(tmp_path, config)
 
-    done = asked(command, file, tmp_path)
+    done = run_command(command, file, tmp_path)
 
     says = (
         f"error: {plane.url} does not accept the credentials: the client certificate in {file} "
@@ -76,12 +76,12 @@ def test_a_client_certificate_that_has_ended_is_named_with_its_time(
 
 
 @every_command
-def test_somebody_without_credentials_is_told_to_bring_some(
+def test_an_error_says_how_to_add_missing_credentials(
     command: tuple[str, ...], plane: Access, tmp_path: Path
 ) -> None:
-    config = written(tmp_path, kubeconfig(plane.url, plane.papers.ca, ""))
+    config = write_config(tmp_path, kubeconfig(plane.url, plane.papers.ca, ""))
 
-    done = asked(command, config, tmp_path)
+    done = run_command(command, config, tmp_path)
 
     says = (
         f"error: {plane.url} takes us for system:anonymous; add a token, a client certificate or "
@@ -91,15 +91,15 @@ def test_somebody_without_credentials_is_told_to_bring_some(
 
 
 @every_command
-def test_a_server_vouched_for_by_somebody_else_is_not_trusted(
+def test_a_server_with_a_certificate_of_another_ca_is_not_trusted(
     command: tuple[str, ...], plane: Access, tmp_path: Path
 ) -> None:
-    stranger = tmp_path / "stranger.pem"
-    trustme.CA().cert_pem.write_to_path(stranger)
+    other_ca = tmp_path / "other-ca.pem"
+    trustme.CA().cert_pem.write_to_path(other_ca)
     token = plane.papers.token(ADMIN)
-    config = written(tmp_path, kubeconfig(plane.url, stranger, token))
+    config = write_config(tmp_path, kubeconfig(plane.url, other_ca, token))
 
-    done = asked(command, config, tmp_path)
+    done = run_command(command, config, tmp_path)
 
     assert (done.code, done.out) == (1, "")
     before, _, after = done.err.partition("(")
@@ -113,12 +113,12 @@ def test_a_server_vouched_for_by_somebody_else_is_not_trusted(
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        pytest.param(None, "there is no file `FILE`; check the path\n", id="gone"),
+        pytest.param(None, "there is no file `FILE`; check the path\n", id="no file"),
         pytest.param(b"\xff", "line 1 of `FILE` is not UTF-8 text; save", id="not text"),
         pytest.param(b"a: [b", "FILE has 1 problem\n", id="not YAML"),
     ],
 )
-def test_a_policy_that_cannot_be_read_is_told_before_anybody_is_asked(
+def test_a_policy_that_cannot_be_read_is_an_error_before_any_request(
     command: tuple[str, ...], content: bytes | None, says: str, plane: Access, tmp_path: Path
 ) -> None:
     file = tmp_path / "policy.yaml"
@@ -126,18 +126,18 @@ def test_a_policy_that_cannot_be_read_is_told_before_anybody_is_asked(
         file.write_bytes(content)
 
     words = ("--kubeconfig", str(plane.papers.kubeconfig(ADMIN)), "--policy", str(file))
-    done = resettle(*command, *words)
+    done = run_resettle(*command, *words)
 
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(f"error: {says}".replace("FILE", str(file))), done.err
 
 
-def test_a_right_that_is_missing_is_named_with_its_rule(
-    plane: Access, room: Room, tmp_path: Path
+def test_a_missing_permission_is_named_with_its_rule(
+    plane: Access, workspace: Workspace, tmp_path: Path
 ) -> None:
-    user = account(room, [EVERYTHING[0], *EVERYTHING[2:]])
+    user = create_account(workspace, [EVERYTHING[0], *EVERYTHING[2:]])
 
-    done = asked(("plan",), way_in(plane, room, tmp_path), tmp_path)
+    done = run_command(("plan",), write_kubeconfig(plane, workspace, tmp_path), tmp_path)
 
     says = (
         f"error: {user} may not list poddisruptionbudgets of policy; add to its ClusterRole: "
@@ -149,39 +149,39 @@ def test_a_right_that_is_missing_is_named_with_its_rule(
 # -- check-access --------------------------------------------------------------------------------
 
 
-def test_an_account_with_the_rules_that_are_asked_for_lacks_nothing(
-    plane: Access, room: Room, tmp_path: Path
+def test_an_account_with_the_required_rules_lacks_nothing(
+    plane: Access, workspace: Workspace, tmp_path: Path
 ) -> None:
-    account(room, EVERYTHING)
+    create_account(workspace, EVERYTHING)
 
-    done = asked(("check-access",), way_in(plane, room, tmp_path), tmp_path)
+    done = run_command(("check-access",), write_kubeconfig(plane, workspace, tmp_path), tmp_path)
 
     assert (done.code, done.err, "NO" in done.out) == (0, "", False), done.out
 
 
-def test_the_rules_that_are_printed_are_the_rules_that_are_missing(
-    plane: Access, room: Room, tmp_path: Path
+def test_the_printed_rules_are_the_missing_ones(
+    plane: Access, workspace: Workspace, tmp_path: Path
 ) -> None:
-    """An account with nothing but reading is given just what the command prints."""
-    account(room, EVERYTHING[:1])
-    config = way_in(plane, room, tmp_path)
+    """An account that may only read is granted what the command prints."""
+    create_account(workspace, EVERYTHING[:1])
+    config = write_kubeconfig(plane, workspace, tmp_path)
 
-    lacking = asked(("check-access",), config, tmp_path)
+    lacking = run_command(("check-access",), config, tmp_path)
 
     assert lacking.code == 1
     printed = yaml.safe_load(lacking.out.partition("\n\n")[2])["rules"]
     assert printed == EVERYTHING[1:]
-    account(room, printed, name="the-rest")
-    assert asked(("check-access",), config, tmp_path).code == 0
+    create_account(workspace, printed, name="the-rest")
+    assert run_command(("check-access",), config, tmp_path).code == 0
 
 
-def test_the_right_to_lead_is_checked_on_the_lease_itself(
-    plane: Access, room: Room, tmp_path: Path
+def test_leader_election_permissions_are_checked_on_the_lease(
+    plane: Access, workspace: Workspace, tmp_path: Path
 ) -> None:
-    account(room, EVERYTHING)
-    words = ("check-access", "--leader-elect", "--leader-elect-resource-namespace", room.name)
+    create_account(workspace, EVERYTHING)
+    words = ("check-access", "--leader-elect", "--leader-elect-resource-namespace", workspace.name)
 
-    done = asked(words, way_in(plane, room, tmp_path), tmp_path)
+    done = run_command(words, write_kubeconfig(plane, workspace, tmp_path), tmp_path)
 
     missing = [line.split()[1] for line in done.out.splitlines() if line.startswith("NO")]
     assert (done.code, missing) == (1, ["create", "get", "update"])

@@ -1,6 +1,6 @@
-"""The alerts that are shipped, judged by promtool: each fires when it should, and not before.
+"""The shipped alerts, tested with promtool: each fires when it should, and not before.
 
-Time is promtool's own, which begins at zero and passes at once.
+Time is simulated by promtool, from zero on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.deploy.monitoring import LOAD_RULES, RULES, alerts
 from tests.e2e.servers.alerting_prometheus import promtool
 
 MINUTES = 30 * 60
-"""As long as a day is looked back, and an hour more."""
+"""A day, as far as rules look back, and some hours more."""
 ONE = 'job="resettle", instance="one"'
 ROLE = f'resettle_role{{{ONE}, role="%s"}}'
 RESULT = f'resettle_last_cycle_result{{{ONE}, result="%s"}}'
@@ -52,20 +52,20 @@ HEALTHY = {
     EVICTED % "error": "0+0.01",
     OVER: "0",
 }
-"""One copy that leads, finishes a cycle every minute, and moves a pod now and then."""
+"""One replica that leads, finishes a cycle every minute and moves a pod from time to time."""
 STALLED = {LAST: "60+0"}
 """Its last cycle ended after a minute."""
 HOURLY = {
     OVER: "3+0x60 2+0x60 1+0x60 0+0x60 1+0x60 0+0x600",
     MOVES: "0+0x60 5+0x60 10+0x60 15+0x120 20+0x600",
 }
-"""A cycle an hour, each of which relieves a node."""
-ALONE = {ROLE % "leading": "0", ROLE % "alone": "1"}
+"""A cycle every hour, each of which relieves a node."""
+NO_BACKGROUND_EVICTIONS = {ROLE % "leading": "0", ROLE % "alone": "1"}
 STANDBY = {ROLE % "leading": "0", ROLE % "standby": "1"}
 
 
 class Case(NamedTuple):
-    """What differs from a healthy run, and what is told after so many minutes."""
+    """What differs from a healthy run, and which alerts fire after so many minutes."""
 
     differs: Mapping[str, str | None]
     after: int
@@ -89,14 +89,18 @@ CASES = dict(
         case(4, another_leads={SECOND % "leading": "1"}),
         case(6, "ResettleSeveralAct", another_leads={SECOND % "leading": "1"}),
         case(6, "ResettleSeveralAct", another_is_alone={SECOND % "alone": "1"}),
-        case(60, as_old_as_may_be={AGE: "180"}),
-        case(7, deaf={AGE: "0+60"}),
-        case(10, "ResettleClusterNotHeard", deaf={AGE: "0+60"}),
+        case(60, oldest_allowed_cache={AGE: "180"}),
+        case(7, broken_watch={AGE: "0+60"}),
+        case(10, "ResettleClusterNotHeard", broken_watch={AGE: "0+60"}),
         case(25, no_cycle_ends={**STALLED, MOVES: "0"}),
         case(28, "ResettleCyclesOverdue", no_cycle_ends={**STALLED, MOVES: "0"}),
         case(60, a_long_cycle_that_still_moves_pods={**STALLED, MOVES: "0+1"}),
         case(60, a_single_cycle={**STALLED, MOVES: "0", INTERVAL: "0"}),
-        case(60, "ResettleCyclesOverdue", alone_and_stalled={**STALLED, MOVES: "0", **ALONE}),
+        case(
+            60,
+            "ResettleCyclesOverdue",
+            alone_and_stalled={**STALLED, MOVES: "0", **NO_BACKGROUND_EVICTIONS},
+        ),
         case(60, "ResettleNobodyActs", a_standby_that_led_once={**STALLED, MOVES: "0", **STANDBY}),
         case(60, no_cycle_yet={LAST: "0", MOVES: "0"}),
         case(14, cycles_fail={RESULT % "done": "0", RESULT % "failed": "1"}),
@@ -108,8 +112,8 @@ CASES = dict(
         case(60, "ResettleEvictionsFail", most_fail={EVICTED % "error": "0+1"}),
         case(60, some_fail={EVICTED % "error": "0+1", EVICTED % "success": "0+2"}),
         case(60, few_fail={EVICTED % "error": "0+0.3", EVICTED % "success": "0"}),
-        case(29 * 60, "ResettleMovesWithoutEnd", round_and_round={MOVES: "0+0.2"}),
-        case(29 * 60, once_around={MOVES: "0+0.13"}),
+        case(29 * 60, "ResettleMovesWithoutEnd", pods_moved_again_and_again={MOVES: "0+0.2"}),
+        case(29 * 60, each_pod_moved_once={MOVES: "0+0.13"}),
         case(360, slowly_fewer={OVER: "2000-1"}),
         case(362, "ResettleBalancingTakesLong", slowly_fewer={OVER: "2000-1"}),
         case(239, no_fewer={OVER: "3"}),
@@ -118,7 +122,7 @@ CASES = dict(
         case(
             241,
             "ResettleBalancingDoesNotHelp",
-            moved_by_others={OVER: "3", MOVES: "0", BACKGROUND: "0+0.1"},
+            moved_in_background={OVER: "3", MOVES: "0", BACKGROUND: "0+0.1"},
         ),
         case(59, nothing_done={OVER: "3", MOVES: "0"}),
         case(61, "ResettleHotNodesLeft", nothing_done={OVER: "3", MOVES: "0"}),
@@ -130,7 +134,7 @@ CASES = dict(
 
 
 def series(case: Case) -> list[dict[str, str]]:
-    """A healthy run, but for what differs, as promtool takes it."""
+    """The series of a healthy run with the differences of the case, for promtool."""
     given = {**HEALTHY, **case.differs}
     return [
         {"series": name, "values": _values(value)}
@@ -140,7 +144,7 @@ def series(case: Case) -> list[dict[str, str]]:
 
 
 def _values(value: str) -> str:
-    """A value for every minute: as it is written, or from a beginning in equal steps."""
+    """Values for every minute in the notation of promtool."""
     if "x" in value:
         return value
     return f"{value}x{MINUTES}" if {*"+-"} & {*value} else f"{value}+0x{MINUTES}"
@@ -148,13 +152,13 @@ def _values(value: str) -> str:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_an_alert_fires_when_it_should_and_no_other_does(case: Case, tmp_path: Path) -> None:
-    told = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(case.fires)]
-    asked = {
+    samples = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(case.fires)]
+    expectation = {
         "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
         "eval_time": f"{case.after}m",
-        "exp_samples": told,
+        "exp_samples": samples,
     }
-    test = {"interval": "1m", "input_series": series(case), "promql_expr_test": [asked]}
+    test = {"interval": "1m", "input_series": series(case), "promql_expr_test": [expectation]}
     document = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]}
     file = tmp_path / "test.yaml"
     file.write_text(yaml.safe_dump(document))
@@ -164,14 +168,14 @@ def test_an_alert_fires_when_it_should_and_no_other_does(case: Case, tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_alert_is_seen_to_fire() -> None:
-    seen = {name for it in CASES.values() for name in it.fires}
+def test_every_alert_fires_in_some_case() -> None:
+    seen = {name for case in CASES.values() for name in case.fires}
 
     assert seen == {alert["alert"] for alert in alerts(RULES)}
 
 
-@pytest.mark.parametrize("file", [RULES, LOAD_RULES], ids=lambda it: it.name)
-def test_the_rules_are_in_order(file: Path) -> None:
+@pytest.mark.parametrize("file", [RULES, LOAD_RULES], ids=lambda file: file.name)
+def test_promtool_finds_no_problem_in_the_rules(file: Path) -> None:
     done = promtool("check", "rules", "--lint=all", "--lint-fatal", file)
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -12,53 +12,53 @@ import yaml
 from resettle.cli.main import build_parser
 from tests.deploy.manifests import KUSTOMIZE, pod_of
 from tests.deploy.values import VALUES, values
-from tests.e2e.installing.terminal import CHART, Object, Terminal, objects, of_kind
+from tests.e2e.installing.terminal import CHART, Object, Terminal, object_of_kind, parse_manifest
 
 POLICY = "deschedulerPolicy.profiles[0].name=p"
 BARE_FLAG = """--set-json 'cmdOptions={"dry-run": null}'"""
 
 
-def kinds(found: list[Object]) -> set[str]:
-    return {it["kind"] for it in found}
+def kinds_of(rendered: list[Object]) -> set[str]:
+    return {obj["kind"] for obj in rendered}
 
 
-def of_the_tainter(it: Object) -> bool:
-    """Whether the object is there for the soft tainter alone."""
-    return bool(it["metadata"]["labels"]["app.kubernetes.io/name"] == "resettle-soft-tainter")
+def is_of_tainter(obj: Object) -> bool:
+    """Whether the object is one of the soft tainter."""
+    return bool(obj["metadata"]["labels"]["app.kubernetes.io/name"] == "resettle-soft-tainter")
 
 
-def told(found: list[Object]) -> Any:
-    """The command line of the descheduler's pod, as it is understood."""
+def parse_command_line(rendered: list[Object]) -> Any:
+    """The parsed command line of the pod of the descheduler."""
     (workload,) = (
-        it for it in found if it["kind"] in ("Deployment", "CronJob") and not of_the_tainter(it)
+        obj
+        for obj in rendered
+        if obj["kind"] in ("Deployment", "CronJob") and not is_of_tainter(obj)
     )
     (container,) = pod_of(workload)["spec"]["containers"]
     return build_parser().parse_args(["run", *container["args"]])
 
 
-@pytest.mark.parametrize("file", VALUES, ids=lambda it: it.stem)
-def test_helm_finds_nothing_wrong(file: Path, terminal: Terminal) -> None:
-    assert "0 chart(s) failed" in terminal.does("helm", "lint", "--strict", CHART, "-f", file)
+@pytest.mark.parametrize("file", VALUES, ids=lambda file: file.stem)
+def test_helm_lint_finds_no_problem(file: Path, terminal: Terminal) -> None:
+    assert "0 chart(s) failed" in terminal.output_of("helm", "lint", "--strict", CHART, "-f", file)
 
 
-@pytest.mark.parametrize("file", VALUES, ids=lambda it: it.stem)
+@pytest.mark.parametrize("file", VALUES, ids=lambda file: file.stem)
 def test_the_command_line_knows_every_flag(file: Path, terminal: Terminal) -> None:
-    assert told(terminal.rendered("-f", file)).policy == "/policy-dir/policy.yaml"
+    assert parse_command_line(terminal.render_chart("-f", file)).policy == "/policy-dir/policy.yaml"
 
 
-@pytest.mark.parametrize("file", VALUES, ids=lambda it: it.stem)
-def test_every_object_carries_the_labels_by_which_it_is_found(
-    file: Path, terminal: Terminal
-) -> None:
+@pytest.mark.parametrize("file", VALUES, ids=lambda file: file.stem)
+def test_every_object_has_the_labels_of_the_release(file: Path, terminal: Terminal) -> None:
     names = {"resettle", "resettle-soft-tainter"}
 
-    for it in terminal.rendered("-f", file):
-        labels = it["metadata"]["labels"]
-        assert labels["app.kubernetes.io/instance"] == "resettle", it["kind"]
-        assert labels["app.kubernetes.io/name"] in names, it["kind"]
+    for obj in terminal.render_chart("-f", file):
+        labels = obj["metadata"]["labels"]
+        assert labels["app.kubernetes.io/instance"] == "resettle", obj["kind"]
+        assert labels["app.kubernetes.io/name"] in names, obj["kind"]
 
 
-# -- what it may do ------------------------------------------------------------------------------
+# -- permissions ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_every_object_carries_the_labels_by_which_it_is_found(
         ),
         pytest.param(
             "--set dryRun=false --set leaderElection.resourceNamespace=ops "
-            "--set leaderElection.resourceName=turn",
-            "--leader-elect --leader-elect-resource-name turn "
+            "--set leaderElection.resourceName=other",
+            "--leader-elect --leader-elect-resource-name other "
             "--leader-elect-resource-namespace ops",
             id="another lease",
         ),
         pytest.param(
-            "--set dryRun=false --set serviceAccount.name=broom --set leaderElection.enabled=false",
-            "--service-account broom",
+            "--set dryRun=false --set serviceAccount.name=other --set leaderElection.enabled=false",
+            "--service-account other",
             id="another account",
         ),
     ],
@@ -94,78 +94,87 @@ def test_every_object_carries_the_labels_by_which_it_is_found(
 def test_the_roles_are_those_that_the_command_prints(
     words: str, same: str, terminal: Terminal
 ) -> None:
-    printed = objects(terminal.does("resettle", "rbac", *shlex.split(same)))
-    made = terminal.rendered(*shlex.split(words))
+    printed = parse_manifest(terminal.output_of("resettle", "rbac", *shlex.split(same)))
+    rendered = terminal.render_chart(*shlex.split(words))
 
-    roles = [_bare(it) for it in made if it["kind"] in kinds(printed)]
-    assert sorted(roles, key=str) == sorted(map(_bare, printed), key=str)
-
-
-def _bare(it: Object) -> Object:
-    meta = {key: value for key, value in it["metadata"].items() if key != "labels"}
-    return {**it, "metadata": meta}
+    roles = [_without_labels(obj) for obj in rendered if obj["kind"] in kinds_of(printed)]
+    assert sorted(roles, key=str) == sorted(map(_without_labels, printed), key=str)
 
 
-def test_rules_for_one_policy_replace_those_for_any(terminal: Terminal, tmp_path: Path) -> None:
+def _without_labels(obj: Object) -> Object:
+    meta = {key: value for key, value in obj["metadata"].items() if key != "labels"}
+    return {**obj, "metadata": meta}
+
+
+def test_rules_for_one_policy_replace_the_default_rules(terminal: Terminal, tmp_path: Path) -> None:
     policy = KUSTOMIZE / "base" / "policy.yaml"
-    rights = tmp_path / "rights.yaml"
-    rights.write_text(terminal.does("resettle", "rbac", "--policy", policy, "-o", "helm"))
+    permissions = tmp_path / "permissions.yaml"
+    permissions.write_text(terminal.output_of("resettle", "rbac", "--policy", policy, "-o", "helm"))
 
-    made = terminal.rendered("-f", rights, "--set", "dryRun=false")
+    rendered = terminal.render_chart("-f", permissions, "--set", "dryRun=false")
 
-    printed = objects(terminal.does("resettle", "rbac", "--policy", policy))
-    assert of_kind(made, "ClusterRole")["rules"] == of_kind(printed, "ClusterRole")["rules"]
+    printed = parse_manifest(terminal.output_of("resettle", "rbac", "--policy", policy))
+    assert (
+        object_of_kind(rendered, "ClusterRole")["rules"]
+        == object_of_kind(printed, "ClusterRole")["rules"]
+    )
 
 
 def test_the_one_secret_that_the_policy_names_may_be_read(terminal: Terminal) -> None:
-    made = terminal.rendered("-f", values("measured"))
-    mapped = of_kind(made, "ConfigMap")["data"]["policy.yaml"]
-    printed = objects(terminal.does("resettle", "rbac", "--policy", "-", stdin=mapped))
+    rendered = terminal.render_chart("-f", values("measured"))
+    policy_text = object_of_kind(rendered, "ConfigMap")["data"]["policy.yaml"]
+    printed = parse_manifest(
+        terminal.output_of("resettle", "rbac", "--policy", "-", stdin=policy_text)
+    )
 
     (role,) = (
-        it for it in made if it["metadata"].get("namespace") == "monitoring" and "rules" in it
+        obj
+        for obj in rendered
+        if obj["metadata"].get("namespace") == "monitoring" and "rules" in obj
     )
-    (binding,) = (it for it in made if it["metadata"] == role["metadata"] and it is not role)
+    (binding,) = (
+        obj for obj in rendered if obj["metadata"] == role["metadata"] and obj is not role
+    )
     assert [set(rule["resources"]) for rule in role["rules"]] == [{"secrets"}]
-    assert role["rules"] == of_kind(printed, "Role")["rules"]
+    assert role["rules"] == object_of_kind(printed, "Role")["rules"]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
-    assert binding["subjects"] == of_kind(printed, "RoleBinding")["subjects"]
+    assert binding["subjects"] == object_of_kind(printed, "RoleBinding")["subjects"]
 
 
-# -- dry until somebody means it -----------------------------------------------------------------
+# -- a dry run by default ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("words", "dry"),
     [
-        pytest.param("", True, id="nothing said"),
-        pytest.param("--set kind=CronJob", True, id="a CronJob, nothing said"),
-        pytest.param("--set dryRun=false", False, id="meant"),
-        pytest.param(f"--set {POLICY}", False, id="a policy of one's own"),
-        pytest.param(f"--set {POLICY} --set dryRun=true", True, id="a policy to look at"),
+        pytest.param("", True, id="no values"),
+        pytest.param("--set kind=CronJob", True, id="a CronJob, no values"),
+        pytest.param("--set dryRun=false", False, id="switched off"),
+        pytest.param(f"--set {POLICY}", False, id="an own policy"),
+        pytest.param(f"--set {POLICY} --set dryRun=true", True, id="an own policy, dry"),
         pytest.param("--set cmdOptions.dry-run=true", True, id="by flag"),
         pytest.param(f"{BARE_FLAG} --set {POLICY}", True, id="by a bare flag"),
         pytest.param(
-            "--set cmdOptions.dry-run=false --set dryRun=true", False, id="a flag to the contrary"
+            "--set cmdOptions.dry-run=false --set dryRun=true", False, id="a flag that contradicts"
         ),
     ],
 )
-def test_nothing_is_evicted_until_somebody_means_it(
-    words: str, dry: bool, terminal: Terminal
-) -> None:
-    made = terminal.rendered(*shlex.split(words))
+def test_nothing_is_evicted_by_default(words: str, dry: bool, terminal: Terminal) -> None:
+    rendered = terminal.render_chart(*shlex.split(words))
 
-    assert told(made).dry_run is dry
-    role = of_kind(made, "ClusterRole")
+    assert parse_command_line(rendered).dry_run is dry
+    role = object_of_kind(rendered, "ClusterRole")
     granted = {resource for rule in role["rules"] for resource in rule["resources"]}
     assert ("pods/eviction" in granted) is not dry
-    assert ("Role" in kinds(made)) is (not dry and "Deployment" in kinds(made))
+    assert ("Role" in kinds_of(rendered)) is (not dry and "Deployment" in kinds_of(rendered))
 
 
-def test_the_policy_to_begin_with_is_the_one_of_the_chart(terminal: Terminal) -> None:
-    mapped = of_kind(terminal.rendered(), "ConfigMap")["data"]["policy.yaml"]
+def test_the_default_policy_is_the_one_of_the_chart(terminal: Terminal) -> None:
+    policy_text = object_of_kind(terminal.render_chart(), "ConfigMap")["data"]["policy.yaml"]
 
-    assert yaml.safe_load(mapped) == yaml.safe_load((CHART / "files" / "policy.yaml").read_text())
+    assert yaml.safe_load(policy_text) == yaml.safe_load(
+        (CHART / "files" / "policy.yaml").read_text()
+    )
 
 
 def test_a_whole_policy_document_may_be_pasted(terminal: Terminal, tmp_path: Path) -> None:
@@ -173,25 +182,29 @@ def test_a_whole_policy_document_may_be_pasted(terminal: Terminal, tmp_path: Pat
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump({"deschedulerPolicy": document}))
 
-    mapped = of_kind(terminal.rendered("-f", file), "ConfigMap")["data"]["policy.yaml"]
+    policy_text = object_of_kind(terminal.render_chart("-f", file), "ConfigMap")["data"][
+        "policy.yaml"
+    ]
 
-    assert yaml.safe_load(mapped) == document
-
-
-def test_a_policy_without_a_version_is_one_of_the_descheduler(terminal: Terminal) -> None:
-    mapped = of_kind(terminal.rendered("--set", POLICY), "ConfigMap")["data"]["policy.yaml"]
-
-    assert yaml.safe_load(mapped)["apiVersion"] == "descheduler/v1alpha2"
+    assert yaml.safe_load(policy_text) == document
 
 
-# -- values of the other chart -------------------------------------------------------------------
+def test_a_policy_without_a_version_is_one_of_upstream(terminal: Terminal) -> None:
+    policy_text = object_of_kind(terminal.render_chart("--set", POLICY), "ConfigMap")["data"][
+        "policy.yaml"
+    ]
+
+    assert yaml.safe_load(policy_text)["apiVersion"] == "descheduler/v1alpha2"
 
 
-def test_values_of_the_peer_make_what_the_peer_makes(terminal: Terminal) -> None:
-    made = terminal.rendered("-f", values("upstream"))
+# -- values of the chart of upstream -------------------------------------------------------------
+
+
+def test_values_of_upstream_render_what_upstream_renders(terminal: Terminal) -> None:
+    rendered = terminal.render_chart("-f", values("upstream"))
     given = yaml.safe_load(values("upstream").read_text())
 
-    cron = of_kind(made, "CronJob")["spec"]
+    cron = object_of_kind(rendered, "CronJob")["spec"]
     (container,) = cron["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert cron["schedule"] == given["schedule"]
     assert cron["concurrencyPolicy"] == "Forbid"
@@ -200,20 +213,20 @@ def test_values_of_the_peer_make_what_the_peer_makes(terminal: Terminal) -> None
     assert container["resources"] == given["resources"]
     assert container["livenessProbe"] == given["livenessProbe"]
     assert "startingDeadlineSeconds" not in cron
-    mapped = yaml.safe_load(of_kind(made, "ConfigMap")["data"]["policy.yaml"])
-    assert mapped.pop("apiVersion") == "descheduler/v1alpha2"
-    assert mapped == {"kind": "DeschedulerPolicy", **given["deschedulerPolicy"]}
+    document = yaml.safe_load(object_of_kind(rendered, "ConfigMap")["data"]["policy.yaml"])
+    assert document.pop("apiVersion") == "descheduler/v1alpha2"
+    assert document == {"kind": "DeschedulerPolicy", **given["deschedulerPolicy"]}
 
 
 def test_zero_is_a_value(terminal: Terminal) -> None:
-    cron = of_kind(terminal.rendered("-f", values("cronjob")), "CronJob")["spec"]
+    cron = object_of_kind(terminal.render_chart("-f", values("cronjob")), "CronJob")["spec"]
 
     assert cron["successfulJobsHistoryLimit"] == 0
     assert cron["jobTemplate"]["spec"]["activeDeadlineSeconds"] == 300
 
 
-def test_a_pod_without_a_lease_goes_before_the_next_one_comes(terminal: Terminal) -> None:
-    lone = of_kind(terminal.rendered("-f", values("lone")), "Deployment")
+def test_a_pod_without_a_lease_is_deleted_before_the_next_is_created(terminal: Terminal) -> None:
+    lone = object_of_kind(terminal.render_chart("-f", values("lone")), "Deployment")
 
     assert lone["spec"]["strategy"] == {"type": "Recreate"}
 
@@ -227,19 +240,19 @@ def test_a_pod_without_a_lease_goes_before_the_next_one_comes(terminal: Terminal
         pytest.param(
             "--set replicas=2 --set leaderElection.enabled=false",
             "all of them would evict; set leaderElection.enabled",
-            id="several that all act",
+            id="several replicas without a lease",
         ),
         pytest.param(
             "--set podDisruptionBudget.enabled=true",
             "podDisruptionBudget takes one of minAvailable and maxUnavailable",
-            id="a budget of nothing",
+            id="an empty budget",
         ),
-        pytest.param("--set kind=DaemonSet", "value must be one of", id="a form that is none"),
+        pytest.param("--set kind=DaemonSet", "value must be one of", id="an unknown kind"),
         pytest.param("--set dryrun=true", "'dryrun' not allowed", id="a misspelt name"),
     ],
 )
-def test_values_that_cannot_be_meant_are_refused(words: str, says: str, terminal: Terminal) -> None:
-    done = terminal.tries("helm", "template", "resettle", CHART, *shlex.split(words))
+def test_invalid_values_are_refused(words: str, says: str, terminal: Terminal) -> None:
+    done = terminal.run("helm", "template", "resettle", CHART, *shlex.split(words))
 
     assert done.code == 1
     assert says in done.err

@@ -1,4 +1,4 @@
-"""The soft tainter of the Helm chart, rendered by Helm: its rights, its guard, its policy."""
+"""The soft tainter of the Helm chart, rendered by Helm: permissions, admission policy, policy."""
 
 from __future__ import annotations
 
@@ -16,190 +16,201 @@ from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.controllers.soft_taints.runner import TaintSettings
 from tests.deploy.manifests import DEPLOY, documents, pod_of
 from tests.deploy.values import values
-from tests.e2e.installing.terminal import CHART, Object, Terminal, objects, of_kind
-from tests.e2e.test_chart import of_the_tainter
+from tests.e2e.installing.terminal import CHART, Object, Terminal, object_of_kind, parse_manifest
+from tests.e2e.test_chart import is_of_tainter
 
 NAME = "resettle-soft-tainter"
 ON = ("--set", "softTainter.enabled=true")
 LEASE = "--leader-elect --leader-elect-resource-namespace resettle"
 
 
-def rendered(terminal: Terminal, *words: str | Path) -> list[Object]:
-    """What the chart makes for the soft tainter alone."""
-    return [it for it in terminal.rendered(*ON, *words) if of_the_tainter(it)]
+def render_tainter(terminal: Terminal, *words: str | Path) -> list[Object]:
+    """Renders the chart; returns the objects of the soft tainter."""
+    return [obj for obj in terminal.render_chart(*ON, *words) if is_of_tainter(obj)]
 
 
-def container(found: list[Object]) -> Object:
-    (only,) = pod_of(of_kind(found, "Deployment"))["spec"]["containers"]
+def container_of(rendered: list[Object]) -> Object:
+    (only,) = pod_of(object_of_kind(rendered, "Deployment"))["spec"]["containers"]
     given: Object = only
     return given
 
 
-def told(found: list[Object]) -> TaintSettings:
-    """The command line of its pod, as it is understood."""
-    words = [*container(found)["command"][1:], *container(found)["args"]]
+def parse_command_line(rendered: list[Object]) -> TaintSettings:
+    """The parsed command line of the pod of the soft tainter."""
+    words = [*container_of(rendered)["command"][1:], *container_of(rendered)["args"]]
     return taint_settings(build_parser().parse_args(words))
 
 
-def policy_of(found: list[Object]) -> Object:
-    """The policy that its pod is given, which is the one of the descheduler."""
-    volumes = pod_of(of_kind(_own(found), "Deployment"))["spec"]["volumes"]
-    (volume,) = (it for it in volumes if "configMap" in it)
-    mapped = of_kind(found, "ConfigMap")
-    assert volume["configMap"]["name"] == mapped["metadata"]["name"]
-    document: Object = yaml.safe_load(mapped["data"]["policy.yaml"])
+def policy_of(rendered: list[Object]) -> Object:
+    """The policy that is mounted into the pod, which is that of the descheduler."""
+    volumes = pod_of(object_of_kind(_objects_of_tainter(rendered), "Deployment"))["spec"]["volumes"]
+    (volume,) = (volume for volume in volumes if "configMap" in volume)
+    config_map = object_of_kind(rendered, "ConfigMap")
+    assert volume["configMap"]["name"] == config_map["metadata"]["name"]
+    document: Object = yaml.safe_load(config_map["data"]["policy.yaml"])
     return document
 
 
-def _own(found: list[Object]) -> list[Object]:
-    return [it for it in found if of_the_tainter(it)]
+def _objects_of_tainter(rendered: list[Object]) -> list[Object]:
+    return [obj for obj in rendered if is_of_tainter(obj)]
 
 
-def _bare(it: Object) -> Object:
-    meta = {key: value for key, value in it["metadata"].items() if key != "labels"}
-    return {**it, "metadata": meta}
+def _without_labels(obj: Object) -> Object:
+    meta = {key: value for key, value in obj["metadata"].items() if key != "labels"}
+    return {**obj, "metadata": meta}
 
 
-def test_unless_it_is_asked_for_nothing_of_it_is_there(terminal: Terminal) -> None:
-    assert [it for it in terminal.rendered() if of_the_tainter(it)] == []
+def test_by_default_the_soft_tainter_is_not_installed(terminal: Terminal) -> None:
+    assert [obj for obj in terminal.render_chart() if is_of_tainter(obj)] == []
 
 
-# -- rights and guard ----------------------------------------------------------------------------
+# -- permissions and admission policy ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("words", "same"),
     [
-        pytest.param("", LEASE, id="as it is"),
+        pytest.param("", LEASE, id="by default"),
         pytest.param("--set kind=CronJob --set dryRun=false", LEASE, id="beside a CronJob"),
-        pytest.param("--set softTainter.dryRun=true", LEASE, id="a dry run removes taints"),
-        pytest.param("--set softTainter.guard=false", f"{LEASE} --without-guard", id="no guard"),
+        pytest.param("--set softTainter.dryRun=true", LEASE, id="a dry run, which removes taints"),
+        pytest.param(
+            "--set softTainter.guard=false", f"{LEASE} --without-guard", id="no admission policy"
+        ),
         pytest.param(
             "--set softTainter.cmdOptions.protect-metrics=true",
             f"{LEASE} --protect-metrics",
             id="protected metrics",
         ),
         pytest.param(
-            "--set fullnameOverride=tidy --set namespaceOverride=home",
-            "--name tidy-soft-tainter --namespace home --leader-elect "
-            "--leader-elect-resource-name tidy-soft-tainter "
-            "--leader-elect-resource-namespace home",
+            "--set fullnameOverride=other --set namespaceOverride=ops",
+            "--name other-soft-tainter --namespace ops --leader-elect "
+            "--leader-elect-resource-name other-soft-tainter "
+            "--leader-elect-resource-namespace ops",
             id="other names",
         ),
     ],
 )
-def test_rights_and_guard_are_those_that_the_command_prints(
+def test_permissions_and_admission_policy_are_those_that_the_command_prints(
     words: str, same: str, terminal: Terminal
 ) -> None:
     component = ("--component", "soft-tainter")
-    printed = objects(terminal.does("resettle", "rbac", *component, *shlex.split(same)))
-    made = rendered(terminal, *shlex.split(words))
+    printed = parse_manifest(terminal.output_of("resettle", "rbac", *component, *shlex.split(same)))
+    rendered = render_tainter(terminal, *shlex.split(words))
 
-    kinds = {it["kind"] for it in printed} | {"ValidatingAdmissionPolicy"}
-    granted = [_bare(it) for it in made if it["kind"] in kinds]
-    assert sorted(granted, key=str) == sorted(map(_bare, printed), key=str)
+    kinds = {obj["kind"] for obj in printed} | {"ValidatingAdmissionPolicy"}
+    granted = [_without_labels(obj) for obj in rendered if obj["kind"] in kinds]
+    assert sorted(granted, key=str) == sorted(map(_without_labels, printed), key=str)
 
 
-def test_rights_and_guard_for_one_policy_are_those_that_it_takes(
+def test_permissions_and_admission_policy_for_one_policy_are_those_it_needs(
     terminal: Terminal, tmp_path: Path
 ) -> None:
-    """The policy is the one that the chart makes, prefix and all."""
+    """The policy is the one that the chart renders, with the prefix."""
     prefix = ("--set", "softTainter.prefix=example.com")
-    file, rights = tmp_path / "policy.yaml", tmp_path / "rights.yaml"
-    mapped = of_kind(terminal.rendered(*ON, *prefix), "ConfigMap")["data"]["policy.yaml"]
-    file.write_text(mapped)
-    asked = ("resettle", "rbac", "--component", "soft-tainter", "--policy", file)
-    rights.write_text(terminal.does(*asked, "-o", "helm"))
-    printed = objects(terminal.does(*asked, *shlex.split(LEASE)))
+    file, permissions = tmp_path / "policy.yaml", tmp_path / "permissions.yaml"
+    policy_text = object_of_kind(terminal.render_chart(*ON, *prefix), "ConfigMap")["data"][
+        "policy.yaml"
+    ]
+    file.write_text(policy_text)
+    command = ("resettle", "rbac", "--component", "soft-tainter", "--policy", file)
+    permissions.write_text(terminal.output_of(*command, "-o", "helm"))
+    printed = parse_manifest(terminal.output_of(*command, *shlex.split(LEASE)))
 
-    made = rendered(terminal, *prefix, "-f", rights)
+    rendered = render_tainter(terminal, *prefix, "-f", permissions)
 
-    kinds = {it["kind"] for it in printed}
-    granted = [_bare(it) for it in made if it["kind"] in kinds]
-    assert sorted(granted, key=str) == sorted(map(_bare, printed), key=str)
-    assert "'example.com'" in str(of_kind(made, "ValidatingAdmissionPolicy"))
+    kinds = {obj["kind"] for obj in printed}
+    granted = [_without_labels(obj) for obj in rendered if obj["kind"] in kinds]
+    assert sorted(granted, key=str) == sorted(map(_without_labels, printed), key=str)
+    assert "'example.com'" in str(object_of_kind(rendered, "ValidatingAdmissionPolicy"))
 
 
-def test_the_guard_is_about_the_account_of_the_pod(terminal: Terminal) -> None:
-    made = rendered(terminal, "--set", "fullnameOverride=tidy", "--set", "namespaceOverride=home")
-    spec = pod_of(of_kind(made, "Deployment"))["spec"]
-    (condition,) = of_kind(made, "ValidatingAdmissionPolicy")["spec"]["matchConditions"]
+def test_the_admission_policy_applies_to_the_account_of_the_pod(terminal: Terminal) -> None:
+    rendered = render_tainter(
+        terminal, "--set", "fullnameOverride=other", "--set", "namespaceOverride=ops"
+    )
+    spec = pod_of(object_of_kind(rendered, "Deployment"))["spec"]
+    (condition,) = object_of_kind(rendered, "ValidatingAdmissionPolicy")["spec"]["matchConditions"]
 
-    user = f"system:serviceaccount:home:{spec['serviceAccountName']}"
+    user = f"system:serviceaccount:ops:{spec['serviceAccountName']}"
     assert condition["expression"] == f"request.userInfo.username == '{user}'"
-    assert of_kind(made, "ServiceAccount")["metadata"]["name"] == spec["serviceAccountName"]
+    assert (
+        object_of_kind(rendered, "ServiceAccount")["metadata"]["name"] == spec["serviceAccountName"]
+    )
 
 
 def test_the_token_for_prometheus_is_for_both_accounts(terminal: Terminal) -> None:
-    made = terminal.rendered("-f", values("soft-tainter"))
-    there = [it for it in made if it["metadata"].get("namespace") == "monitoring"]
+    rendered = terminal.render_chart("-f", values("soft-tainter"))
+    in_monitoring = [obj for obj in rendered if obj["metadata"].get("namespace") == "monitoring"]
 
-    (role,) = (it for it in there if it["kind"] == "Role")
-    bindings = [it for it in there if it["kind"] == "RoleBinding"]
-    assert {it["roleRef"]["name"] for it in bindings} == {role["metadata"]["name"]}
-    accounts = {subject["name"] for it in bindings for subject in it["subjects"]}
+    (role,) = (obj for obj in in_monitoring if obj["kind"] == "Role")
+    bindings = [obj for obj in in_monitoring if obj["kind"] == "RoleBinding"]
+    assert {binding["roleRef"]["name"] for binding in bindings} == {role["metadata"]["name"]}
+    accounts = {subject["name"] for binding in bindings for subject in binding["subjects"]}
     assert accounts == {"resettle", NAME}
 
 
 # -- the pod -------------------------------------------------------------------------------------
 
 
-def test_the_command_line_holds_a_lease_that_is_granted(terminal: Terminal) -> None:
-    made = rendered(terminal)
-    lease = told(made).lease
-    role = of_kind(made, "Role")
+def test_the_lease_of_the_command_line_is_granted(terminal: Terminal) -> None:
+    rendered = render_tainter(terminal)
+    lease = parse_command_line(rendered).lease
+    role = object_of_kind(rendered, "Role")
 
     assert lease is not None
     assert role["rules"][1]["resourceNames"] == [lease.name]
     assert role["metadata"]["namespace"] == lease.namespace
 
 
-def test_what_is_said_of_it_is_done(terminal: Terminal) -> None:
-    made = _own(terminal.rendered("-f", values("soft-tainter")))
-    only = container(made)
+def test_values_of_the_soft_tainter_are_used(terminal: Terminal) -> None:
+    rendered = _objects_of_tainter(terminal.render_chart("-f", values("soft-tainter")))
+    only = container_of(rendered)
 
-    assert of_kind(made, "Deployment")["spec"]["replicas"] == 2
-    assert told(made).interval == 30
+    assert object_of_kind(rendered, "Deployment")["spec"]["replicas"] == 2
+    assert parse_command_line(rendered).interval == 30
     assert only["resources"]["requests"] == {"cpu": "20m", "memory": "48Mi"}
     assert {"--v=1", "--protect-metrics=true"} <= set(only["args"])
-    spec = pod_of(of_kind(made, "Deployment"))["spec"]
+    spec = pod_of(object_of_kind(rendered, "Deployment"))["spec"]
     assert spec["nodeSelector"] == {"kubernetes.io/os": "linux"}
-    assert {it["name"] for it in spec["volumes"]} == {"policy", "more"}
+    assert {volume["name"] for volume in spec["volumes"]} == {"policy", "more"}
 
 
-def test_it_is_as_harmless_as_the_one_of_the_other_manifests(terminal: Terminal) -> None:
-    (theirs,) = documents(DEPLOY / "soft-tainter" / "deployment.yaml")
-    spec = pod_of(theirs)["spec"]
-    made = pod_of(of_kind(rendered(terminal), "Deployment"))["spec"]
+def test_its_pod_is_as_restricted_as_that_of_the_kustomize_manifests(terminal: Terminal) -> None:
+    (deployment,) = documents(DEPLOY / "soft-tainter" / "deployment.yaml")
+    spec = pod_of(deployment)["spec"]
+    rendered_spec = pod_of(object_of_kind(render_tainter(terminal), "Deployment"))["spec"]
 
-    assert made["securityContext"] == spec["securityContext"]
+    assert rendered_spec["securityContext"] == spec["securityContext"]
     for part in ("securityContext", "resources", "command"):
-        assert made["containers"][0][part] == spec["containers"][0][part]
+        assert rendered_spec["containers"][0][part] == spec["containers"][0][part]
     for probe in ("livenessProbe", "readinessProbe"):
         wanted = {**spec["containers"][0][probe]}
         wanted["httpGet"] = {**wanted["httpGet"], "port": PORT}
-        assert made["containers"][0][probe] == wanted
+        assert rendered_spec["containers"][0][probe] == wanted
 
 
-def test_neither_counts_the_pods_of_the_other(terminal: Terminal) -> None:
-    made = terminal.rendered(*ON, "--set", "service.enabled=true")
+def test_selectors_do_not_match_pods_of_the_other_deployment(terminal: Terminal) -> None:
+    rendered = terminal.render_chart(*ON, "--set", "service.enabled=true")
     selectors = {
-        of_the_tainter(it): it["spec"]["selector"]["matchLabels"]
-        for it in made
-        if it["kind"] == "Deployment"
+        is_of_tainter(obj): obj["spec"]["selector"]["matchLabels"]
+        for obj in rendered
+        if obj["kind"] == "Deployment"
     }
-    for it in made:
-        if it["kind"] == "Deployment":
-            labels = pod_of(it)["metadata"]["labels"].items()
-            assert selectors[of_the_tainter(it)].items() <= labels
-            assert not selectors[not of_the_tainter(it)].items() <= labels
-        if it["kind"] == "Service":
-            assert it["spec"]["selector"] == selectors[of_the_tainter(it)]
+    for obj in rendered:
+        if obj["kind"] == "Deployment":
+            labels = pod_of(obj)["metadata"]["labels"].items()
+            assert selectors[is_of_tainter(obj)].items() <= labels
+            assert not selectors[not is_of_tainter(obj)].items() <= labels
+        if obj["kind"] == "Service":
+            assert obj["spec"]["selector"] == selectors[is_of_tainter(obj)]
 
 
-def test_prometheus_is_told_of_it_as_of_a_job_of_its_own(terminal: Terminal) -> None:
-    made = _own(terminal.rendered("-f", values("soft-tainter")))
-    monitor, service = of_kind(made, "ServiceMonitor"), of_kind(made, "Service")
+def test_prometheus_scrapes_it_as_a_separate_job(terminal: Terminal) -> None:
+    rendered = _objects_of_tainter(terminal.render_chart("-f", values("soft-tainter")))
+    monitor, service = (
+        object_of_kind(rendered, "ServiceMonitor"),
+        object_of_kind(rendered, "Service"),
+    )
 
     labels = service["metadata"]["labels"]
     assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
@@ -208,59 +219,65 @@ def test_prometheus_is_told_of_it_as_of_a_job_of_its_own(terminal: Terminal) -> 
     assert (port["name"], port["port"]) == (monitor["spec"]["endpoints"][0]["port"], PORT)
 
 
-# -- dry until somebody means it, and cleaning up ------------------------------------------------
+# -- a dry run by default, and clean-up ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("words", "mode"),
     [
-        pytest.param("", Mode.DRY_RUN, id="nothing said"),
-        pytest.param("--set dryRun=false", Mode.TAINT, id="the release is meant"),
-        pytest.param("--set softTainter.dryRun=false", Mode.TAINT, id="it is meant by itself"),
+        pytest.param("", Mode.DRY_RUN, id="no values"),
+        pytest.param("--set dryRun=false", Mode.TAINT, id="switched off for the release"),
         pytest.param(
-            "--set dryRun=false --set softTainter.dryRun=true", Mode.DRY_RUN, id="to look at"
+            "--set softTainter.dryRun=false", Mode.TAINT, id="switched off for the tainter"
         ),
-        pytest.param("--set softTainter.removeOnly=true", Mode.REMOVE_ONLY, id="to be cleaned up"),
+        pytest.param(
+            "--set dryRun=false --set softTainter.dryRun=true",
+            Mode.DRY_RUN,
+            id="on for the tainter",
+        ),
+        pytest.param("--set softTainter.removeOnly=true", Mode.REMOVE_ONLY, id="remove only"),
         pytest.param(
             "--set dryRun=false --set softTainter.removeOnly=true",
             Mode.REMOVE_ONLY,
-            id="to be cleaned up, live",
+            id="remove only, not dry",
         ),
     ],
 )
-def test_nothing_is_tainted_until_somebody_means_it(
-    words: str, mode: Mode, terminal: Terminal
-) -> None:
-    assert told(rendered(terminal, *shlex.split(words))).mode is mode
+def test_nothing_is_tainted_by_default(words: str, mode: Mode, terminal: Terminal) -> None:
+    assert parse_command_line(render_tainter(terminal, *shlex.split(words))).mode is mode
 
 
 # -- the prefix ----------------------------------------------------------------------------------
 
 
-def test_a_prefix_goes_into_the_policy_and_into_the_guard(terminal: Terminal) -> None:
+def test_a_prefix_goes_into_the_policy_and_into_the_admission_policy(terminal: Terminal) -> None:
     for words in (["--set", "softTainter.prefix=example.com"], ["-f", values("soft-tainter")]):
-        made = terminal.rendered(*ON, *words)
-        assert policy_of(made)["softTaints"]["prefix"] == "example.com"
-        assert _prefixes(made)[0] == "example.com"
-    assert policy_of(made)["softTaints"]["levels"] == 3, "what the policy says of marks stays"
+        rendered = terminal.render_chart(*ON, *words)
+        assert policy_of(rendered)["softTaints"]["prefix"] == "example.com"
+        assert _prefixes(rendered)[0] == "example.com"
+    assert policy_of(rendered)["softTaints"]["levels"] == 3, "other settings of the policy stay"
 
 
-def test_a_prefix_of_the_policy_is_known_to_the_guard(terminal: Terminal, tmp_path: Path) -> None:
+def test_a_prefix_of_the_policy_is_allowed_by_the_admission_policy(
+    terminal: Terminal, tmp_path: Path
+) -> None:
     file = tmp_path / "values.yaml"
-    marks = {"prefix": "example.org"}
-    document = {"apiVersion": "resettle/v1", "profiles": [], "softTaints": marks}
+    soft_taints = {"prefix": "example.org"}
+    document = {"apiVersion": "resettle/v1", "profiles": [], "softTaints": soft_taints}
     file.write_text(yaml.safe_dump({"deschedulerPolicy": document}))
 
-    made = terminal.rendered(*ON, "-f", file)
+    rendered = terminal.render_chart(*ON, "-f", file)
 
-    assert policy_of(made)["softTaints"] == marks
-    assert _prefixes(made)[0] == "example.org"
+    assert policy_of(rendered)["softTaints"] == soft_taints
+    assert _prefixes(rendered)[0] == "example.org"
 
 
-def _prefixes(made: list[Object]) -> list[str]:
-    spec = of_kind(made, "ValidatingAdmissionPolicy")["spec"]
-    (found,) = (it["expression"] for it in spec["variables"] if it["name"] == "prefixes")
-    return re.findall(r"'([^']+)'", found)
+def _prefixes(rendered: list[Object]) -> list[str]:
+    spec = object_of_kind(rendered, "ValidatingAdmissionPolicy")["spec"]
+    (expression,) = (
+        variable["expression"] for variable in spec["variables"] if variable["name"] == "prefixes"
+    )
+    return re.findall(r"'([^']+)'", expression)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +292,7 @@ def _prefixes(made: list[Object]) -> list[str]:
         pytest.param(
             "--set softTainter.prefix=a.b --set deschedulerPolicy.profiles[0].name=p",
             "softTainter.prefix takes a policy of resettle/v1",
-            id="a policy that has no word for it",
+            id="a policy version without prefixes",
         ),
         pytest.param("--set softTainter.prefix=a/b", "softTainter/prefix", id="no domain"),
         pytest.param("--set softTainter.every=1m", "'every' not allowed", id="a misspelt name"),
@@ -283,20 +300,20 @@ def _prefixes(made: list[Object]) -> list[str]:
         pytest.param(
             "--kube-version 1.29.0",
             "the admission policy of the soft tainter needs Kubernetes 1.30",
-            id="a cluster that has no such admission",
+            id="a cluster without ValidatingAdmissionPolicy",
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused(words: str, says: str, terminal: Terminal) -> None:
-    done = terminal.tries("helm", "template", "resettle", CHART, *ON, *shlex.split(words))
+def test_invalid_values_are_refused(words: str, says: str, terminal: Terminal) -> None:
+    done = terminal.run("helm", "template", "resettle", CHART, *ON, *shlex.split(words))
 
     assert done.code == 1
     assert says in done.err, done.err
 
 
-def test_a_long_name_still_makes_names_that_are_allowed(terminal: Terminal) -> None:
-    made: Any = rendered(
+def test_names_of_a_long_release_are_shortened_to_valid_ones(terminal: Terminal) -> None:
+    rendered: Any = render_tainter(
         terminal, "--set", f"fullnameOverride={'x' * 60}", "--set", "service.enabled=true"
     )
 
-    assert len(of_kind(made, "Service")["metadata"]["name"]) == 63
+    assert len(object_of_kind(rendered, "Service")["metadata"]["name"]) == 63

@@ -1,4 +1,4 @@
-"""Parts of the control plane fail in the middle of a cycle, and a run lives through it."""
+"""Parts of the control plane fail in the middle of a cycle, and the run continues."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from tests.e2e.cluster.old_pods import crowded, left_on_nodes, too_old
-from tests.e2e.cluster.workspace import Room, eventually
-from tests.e2e.processes.in_process_run import Inside
-from tests.e2e.processes.log_reader import Diary
-from tests.e2e.processes.run import Account, settled
+from tests.e2e.cluster.old_pods import create_old_pods, old_pods_policy, uids_on_nodes
+from tests.e2e.cluster.workspace import Workspace, eventually
+from tests.e2e.processes.in_process_run import InProcessRun
+from tests.e2e.processes.log_reader import LogReader
+from tests.e2e.processes.run import Account, assert_audit_agrees
 from tools.control_plane.api import Api
 from tools.control_plane.build import built
 from tools.control_plane.plane import ControlPlane
@@ -23,114 +23,118 @@ SLOW = ("--descheduling-interval", "1s", "--client-connection-qps", "10")
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """A control plane that nobody else minds losing."""
+    """A control plane for these tests alone, which they may damage."""
     with ControlPlane(built()) as started:
         yield started
 
 
-def reckoned(account: Account, room: Room, run: Diary) -> None:
-    """What must hold even if the audit log died with the API server that kept it.
+def assert_logs_agree(account: Account, workspace: Workspace, run: LogReader) -> None:
+    """Asserts that log and audit log agree, though the API server may have lost audit lines.
 
-    A pod may then be gone without a trace in the log, but only if its answer was lost as well.
+    An eviction may be missing in the audit log, but only if its answer was lost as well.
     """
-    granted = [it.uid for it in account.evictions()]
+    granted = [eviction.uid for eviction in account.evictions()]
     assert len(granted) == len(set(granted)), "a pod was evicted twice"
-    lost = {line["uid"] for line in run.told("answer lost")}
-    assert set(granted) <= run.evicted | lost, run.story
-    assert run.evicted <= set(granted) | lost, run.story
-    assert not run.evicted & left_on_nodes(room), run.story
+    lost = {line["uid"] for line in run.lines_of("answer lost")}
+    assert set(granted) <= run.evicted | lost, run.log_text
+    assert run.evicted <= set(granted) | lost, run.log_text
+    assert not run.evicted & uids_on_nodes(workspace), run.log_text
 
 
-def test_an_api_server_that_is_killed_mid_cycle_is_waited_for(
-    plane: ControlPlane, account: Account, room: Room
+def test_a_run_waits_for_an_api_server_that_is_killed_mid_cycle(
+    plane: ControlPlane, account: Account, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 120)
+    all_uids = create_old_pods(workspace, 120)
     server = plane.part("kube-apiserver")
 
-    with account.run(too_old(room), *FAST) as run:
-        run.awaits("evicted", 20)
+    with account.run(old_pods_policy(workspace), *FAST) as run:
+        run.wait_for("evicted", 20)
         server.kill()
-        run.awaits("cycle done")
+        run.wait_for("cycle done")
         server.restart()
         plane.await_api()
-        eventually("nobody but those in doubt", lambda: left_on_nodes(room) <= run.unknown)
-        assert run.stop() == 0, run.story
+        eventually(
+            "only pods with an unknown result left", lambda: uids_on_nodes(workspace) <= run.unknown
+        )
+        assert run.stop() == 0, run.log_text
 
-    reckoned(account, room, run)
-    assert run.evicted | run.unknown == everybody
-    assert "cannot be reached" in run.told("cycle done")[0]["cut_short"]
+    assert_logs_agree(account, workspace, run)
+    assert run.evicted | run.unknown == all_uids
+    assert "cannot be reached" in run.lines_of("cycle done")[0]["cut_short"]
 
 
-def test_what_a_paused_etcd_holds_up_is_answered_when_it_goes_on(
-    plane: ControlPlane, account: Account, api: Api, room: Room
+def test_requests_delayed_by_a_paused_etcd_are_answered_when_it_continues(
+    plane: ControlPlane, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 60)
+    all_uids = create_old_pods(workspace, 60)
 
-    with account.run(too_old(room), *SLOW) as run:
-        run.awaits("evicted", 15)
+    with account.run(old_pods_policy(workspace), *SLOW) as run:
+        run.wait_for("evicted", 15)
         with plane.part("etcd").paused():
-            eventually("an API server in trouble", lambda: not api.get("/readyz").fine)
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        run.awaits("cycle done")
-        assert run.stop() == 0, run.story
+            eventually("an API server that is not ready", lambda: not api.get("/readyz").fine)
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        run.wait_for("cycle done")
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids
 
 
-def test_requests_that_a_paused_etcd_leaves_without_an_answer_are_followed_up(
-    plane: ControlPlane, account: Account, room: Room
+def test_requests_left_unanswered_by_a_paused_etcd_are_followed_up(
+    plane: ControlPlane, account: Account, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 60)
+    all_uids = create_old_pods(workspace, 60)
 
-    with account.run(too_old(room), *SLOW) as run:
-        run.awaits("evicted", 15)
+    with account.run(old_pods_policy(workspace), *SLOW) as run:
+        run.wait_for("evicted", 15)
         with plane.part("etcd").paused():
-            run.awaits("answer lost")
+            run.wait_for("answer lost")
         plane.await_api()
-        eventually("nobody but those in doubt", lambda: left_on_nodes(room) <= run.unknown)
-        assert run.stop() == 0, run.story
+        eventually(
+            "only pods with an unknown result left", lambda: uids_on_nodes(workspace) <= run.unknown
+        )
+        assert run.stop() == 0, run.log_text
 
-    reckoned(account, room, run)
-    assert run.evicted | run.unknown == everybody
+    assert_logs_agree(account, workspace, run)
+    assert run.evicted | run.unknown == all_uids
 
 
-def test_nothing_is_sent_on_knowledge_that_is_too_old(
-    plane: ControlPlane, account: Account, api: Api, room: Room
+def test_nothing_is_evicted_while_the_cache_is_too_old(
+    plane: ControlPlane, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 6)
+    all_uids = create_old_pods(workspace, 6)
     server = plane.part("kube-apiserver")
 
-    with Inside(account, too_old(room, NEVER_SECONDS), interval=1.0) as run:
-        run.awaits("cycle done")
+    with InProcessRun(account, old_pods_policy(workspace, NEVER_SECONDS), interval=1.0) as run:
+        run.wait_for("cycle done")
         server.kill()
         run.clock.steady_ahead += 200
-        # By now everybody is too old, and would go if anything were done.
+        # By now all pods are too old, and a cycle would evict them.
         run.clock.wall_ahead += timedelta(seconds=2 * NEVER_SECONDS)
-        run.awaits("cycle skipped", 3)
+        run.wait_for("cycle skipped", 3)
         run.clock.wall_ahead = timedelta(0)
         server.restart()
         plane.await_api()
-        assert run.stop() == 0, run.story
+        assert run.stop() == 0, run.log_text
 
-    assert "old; the watch is broken" in run.told("cycle skipped")[0]["reason"]
-    assert account.asked_to_evict() == []
-    assert left_on_nodes(room) == everybody
-    assert run.told("not evicted") == run.told("answer lost") == []
+    assert "old; the watch is broken" in run.lines_of("cycle skipped")[0]["reason"]
+    assert account.eviction_requests() == []
+    assert uids_on_nodes(workspace) == all_uids
+    assert run.lines_of("not evicted") == run.lines_of("answer lost") == []
 
 
-def test_a_cycle_under_way_ends_when_what_it_goes_by_gets_too_old(
-    plane: ControlPlane, account: Account, api: Api, room: Room
+def test_a_cycle_ends_early_when_the_cache_gets_too_old(
+    plane: ControlPlane, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 24)
+    all_uids = create_old_pods(workspace, 24)
 
-    with Inside(account, too_old(room), interval=60.0, qps=4.0, burst=1) as run:
-        run.awaits("evicted", 4)
+    with InProcessRun(account, old_pods_policy(workspace), interval=60.0, qps=4.0, burst=1) as run:
+        run.wait_for("evicted", 4)
         run.clock.steady_ahead += 200
-        run.awaits("cycle done")
-        assert run.stop() == 0, run.story
+        run.wait_for("cycle done")
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    done = run.told("cycle done")[0]
+    assert_audit_agrees(api, account, run)
+    done = run.lines_of("cycle done")[0]
     assert "old; the watch is broken" in done["cut_short"]
-    assert left_on_nodes(room) == everybody - run.evicted != set()
+    assert uids_on_nodes(workspace) == all_uids - run.evicted != set()

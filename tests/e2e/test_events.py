@@ -1,33 +1,33 @@
-"""What somebody reads at a terminal who asks Kubernetes, not resettle, where a pod has gone."""
+"""Events about evictions as `kubectl get events` shows them."""
 
 from __future__ import annotations
 
 import re
 
-from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.cluster.workspace import Workspace, eventually
 from tests.e2e.installing.terminal import Terminal
-from tests.e2e.processes.run import Account, settled
+from tests.e2e.processes.run import Account, assert_audit_agrees
 from tools.control_plane.api import Api
 
-from .test_run import old_enough, too_old
+from .test_run import old_pods_policy, wait_until_old
 
 
-def test_kubectl_shows_who_moved_a_pod_and_why(
-    account: Account, api: Api, room: Room, terminal: Terminal
+def test_kubectl_shows_what_moved_a_pod_and_why(
+    account: Account, api: Api, workspace: Workspace, terminal: Terminal
 ) -> None:
-    room.deploy("web", replicas=2)
-    old_enough(room)
+    workspace.deploy("web", replicas=2)
+    wait_until_old(workspace)
 
-    with account.run(too_old(room)) as run:
-        assert run.ended() == 0, run.story
-    moved = {line["pod"].partition("/")[2]: line for line in run.told("evicted")}
-    settled(api, account, run)
+    with account.run(old_pods_policy(workspace)) as run:
+        assert run.wait_for_exit() == 0, run.log_text
+    moved = {line["pod"].partition("/")[2]: line for line in run.lines_of("evicted")}
+    assert_audit_agrees(api, account, run)
 
     def rows() -> list[list[str]]:
-        words = ("get", "events", "-n", room.name, "--field-selector", "reason=PodLifeTime")
+        words = ("get", "events", "-n", workspace.name, "--field-selector", "reason=PodLifeTime")
         return [
             re.split(r"  +", line.rstrip())
-            for line in terminal.does("kubectl", *words, "--no-headers").splitlines()
+            for line in terminal.output_of("kubectl", *words, "--no-headers").splitlines()
         ]
 
     eventually("two events", lambda: len(rows()) == 2)

@@ -1,4 +1,4 @@
-"""Evictions that the API server itself turns away: webhooks that deny, and fair shares used up."""
+"""Evictions that the API server rejects: webhooks that deny, and priority and fairness."""
 
 from __future__ import annotations
 
@@ -11,187 +11,211 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.cluster.old_pods import crowded, left_on_nodes, too_old
-from tests.e2e.cluster.workspace import Room, eventually
-from tests.e2e.processes.run import Account, settled
-from tests.e2e.servers.admission_server import Reviewer
+from tests.e2e.cluster.old_pods import create_old_pods, old_pods_policy, uids_on_nodes
+from tests.e2e.cluster.workspace import Workspace, eventually
+from tests.e2e.processes.run import Account, assert_audit_agrees
+from tests.e2e.servers.admission_server import AdmissionServer
 from tools.control_plane.api import Api, Object
 
 EVERY_SECOND = ("--descheduling-interval", "1s")
-HOOK = "nobody-leaves.example.org"
+HOOK = "no-evictions.example.org"
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 SHARES = "/apis/flowcontrol.apiserver.k8s.io/v1"
-NOBODY = "anybody-there"
-"""A pod that there is not, by which to learn what evictions are met with."""
+NO_SUCH_POD = "no-such-pod"
+"""A pod that does not exist; the answer to its eviction shows what is in force."""
 
 Answer = Callable[[], Object]
 
 
 @contextmanager
-def webhook(api: Api, room: Room, folder: Path, answer: Answer) -> Iterator[None]:
-    """A webhook that answers so to every eviction in the room, while the block lasts."""
-    reviewer = Reviewer(folder, lambda request: _denied() if _asks(request) else answer())
-    where = {"matchLabels": {"kubernetes.io/metadata.name": room.name}}
+def webhook(api: Api, workspace: Workspace, folder: Path, answer: Answer) -> Iterator[None]:
+    """Registers a webhook with this answer to evictions in the workspace, while the block lasts."""
+    server = AdmissionServer(folder, lambda request: _denial() if _is_check(request) else answer())
+    where = {"matchLabels": {"kubernetes.io/metadata.name": workspace.name}}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
     hook = {
         "name": HOOK,
         "clientConfig": {
-            "url": reviewer.url,
-            "caBundle": base64.b64encode(reviewer.authority).decode(),
+            "url": server.url,
+            "caBundle": base64.b64encode(server.ca_certificate).decode(),
         },
         "rules": [{**rule, "resources": ["pods/eviction"]}],
         "namespaceSelector": where,
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
     }
-    reviewer.start()
+    server.start()
     try:
-        api.post(HOOKS, {"metadata": {"name": room.name}, "webhooks": [hook]}).granted()
-        eventually("the webhook in force", lambda: HOOK in str(_met_with(api, room)))
+        api.post(HOOKS, {"metadata": {"name": workspace.name}, "webhooks": [hook]}).granted()
+        eventually("the webhook in force", lambda: HOOK in str(_answer_to_eviction(api, workspace)))
         yield
     finally:
-        api.delete(f"{HOOKS}/{room.name}")
-        reviewer.stop()
+        api.delete(f"{HOOKS}/{workspace.name}")
+        server.stop()
 
 
-def _asks(request: dict[str, Any]) -> bool:
-    return bool(request["name"] == NOBODY)
+def _is_check(request: dict[str, Any]) -> bool:
+    return bool(request["name"] == NO_SUCH_POD)
 
 
-def _denied() -> Object:
+def _denial() -> Object:
     return {"allowed": False}
 
 
-def _met_with(api: Api, room: Room) -> Any:
-    meta = {"name": NOBODY, "namespace": room.name}
+def _answer_to_eviction(api: Api, workspace: Workspace) -> Any:
+    meta = {"name": NO_SUCH_POD, "namespace": workspace.name}
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
-    return api.post(f"{room.pods}/{NOBODY}/eviction", eviction).body
+    return api.post(f"{workspace.pods_path}/{NO_SUCH_POD}/eviction", eviction).body
 
 
 @pytest.mark.parametrize(
     ("response", "code"),
     [
-        pytest.param({"allowed": False}, 400, id="without a word"),
+        pytest.param({"allowed": False}, 400, id="without a status"),
         pytest.param(
-            {"allowed": False, "status": {"code": 403, "message": "not on a Sunday"}},
+            {"allowed": False, "status": {"code": 403, "message": "no evictions today"}},
             403,
             id="as forbidden",
         ),
         pytest.param(
-            {"allowed": False, "status": {"code": 500, "message": "not on a Sunday"}},
+            {"allowed": False, "status": {"code": 500, "message": "no evictions today"}},
             500,
-            id="as if it had failed",
+            id="as an internal error",
         ),
         pytest.param(
-            {"allowed": False, "status": {"code": 429, "message": "not on a Sunday"}},
+            {"allowed": False, "status": {"code": 429, "message": "no evictions today"}},
             429,
-            id="as if there were too many requests",
+            id="as too many requests",
         ),
     ],
 )
-def test_pods_that_a_webhook_keeps_stay_and_are_asked_again_in_the_next_cycle(
-    response: Object, code: int, account: Account, api: Api, room: Room, tmp_path: Path
+def test_evictions_denied_by_a_webhook_are_requested_again_in_the_next_cycle(
+    response: Object, code: int, account: Account, api: Api, workspace: Workspace, tmp_path: Path
 ) -> None:
-    everybody = crowded(room, 3)
-    said = [response]
+    all_uids = create_old_pods(workspace, 3)
+    current = [response]
 
     with (
-        webhook(api, room, tmp_path, lambda: said[0]),
-        account.run(too_old(room), *EVERY_SECOND) as run,
+        webhook(api, workspace, tmp_path, lambda: current[0]),
+        account.run(old_pods_policy(workspace), *EVERY_SECOND) as run,
     ):
-        run.awaits("cycle done", 2)
-        assert left_on_nodes(room) == everybody
-        said[0] = {"allowed": True}
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        run.awaits("evicted", 3)
-        assert run.stop() == 0, run.story
+        run.wait_for("cycle done", 2)
+        assert uids_on_nodes(workspace) == all_uids
+        current[0] = {"allowed": True}
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        run.wait_for("evicted", 3)
+        assert run.stop() == 0, run.log_text
 
-    refused = run.told("refused by webhook")
-    assert {it["uid"] for it in refused} == everybody
+    refused = run.lines_of("refused by webhook")
+    assert {line["uid"] for line in refused} == all_uids
     assert HOOK in refused[0]["said"]
-    assert run.told("answer lost") == run.told("not evicted") == []
-    turned_away = [it for it in account.asked_to_evict() if it["responseStatus"]["code"] == code]
-    assert len(turned_away) == len(refused)
-    # `settled` would take the webhook's 403 for a right that is missing.
-    assert sorted(it.uid for it in account.evictions()) == sorted(run.evicted)
-    assert run.evicted == everybody
+    assert run.lines_of("answer lost") == run.lines_of("not evicted") == []
+    rejected = [
+        request
+        for request in account.eviction_requests()
+        if request["responseStatus"]["code"] == code
+    ]
+    assert len(rejected) == len(refused)
+    # `assert_audit_agrees` would take the webhook's 403 for a missing permission.
+    assert sorted(eviction.uid for eviction in account.evictions()) == sorted(run.evicted)
+    assert run.evicted == all_uids
 
 
-def test_a_webhook_that_cannot_be_reached_keeps_pods_where_they_are(
-    account: Account, api: Api, room: Room, tmp_path: Path
+def test_pods_stay_while_a_webhook_cannot_be_reached(
+    account: Account, api: Api, workspace: Workspace, tmp_path: Path
 ) -> None:
-    everybody = crowded(room, 3)
+    all_uids = create_old_pods(workspace, 3)
 
-    with webhook(api, room, tmp_path, lambda: {"no": "answer"}):
-        path, broken = f"{HOOKS}/{room.name}", {"url": "https://127.0.0.1:1/"}
-        found = api.get(path).granted()["webhooks"][0]
-        api.patch(path, {"webhooks": [{**found, "clientConfig": broken}]}).granted()
-        eventually("it to be out of reach", lambda: "refused" in str(_met_with(api, room)))
-        with account.run(too_old(room)) as run:
-            assert run.ended() == 0, run.story
+    with webhook(api, workspace, tmp_path, lambda: {"no": "answer"}):
+        path, broken = f"{HOOKS}/{workspace.name}", {"url": "https://127.0.0.1:1/"}
+        webhook_entry = api.get(path).granted()["webhooks"][0]
+        api.patch(path, {"webhooks": [{**webhook_entry, "clientConfig": broken}]}).granted()
+        eventually(
+            "a webhook that cannot be reached",
+            lambda: "refused" in str(_answer_to_eviction(api, workspace)),
+        )
+        with account.run(old_pods_policy(workspace)) as run:
+            assert run.wait_for_exit() == 0, run.log_text
 
-    assert {it["uid"] for it in run.told("not evicted")} == everybody == left_on_nodes(room)
-    assert "failed calling webhook" in run.told("not evicted")[0]["said"]
-    settled(api, account, run)
+    assert (
+        {line["uid"] for line in run.lines_of("not evicted")}
+        == all_uids
+        == uids_on_nodes(workspace)
+    )
+    assert "failed calling webhook" in run.lines_of("not evicted")[0]["said"]
+    assert_audit_agrees(api, account, run)
     assert run.evicted == set()
 
 
 @contextmanager
 def one_at_a_time(api: Api, account: Account) -> Iterator[None]:
-    """Evictions by the account have no share of the API server's time but what nobody else has.
+    """Gives evictions of the account a priority level without any concurrency shares.
 
-    One request may then run, and whoever comes meanwhile is told to come again.
+    The API server then executes one request at a time and rejects the others with 429.
     """
     meta = {"metadata": {"name": account.name}}
     none = {"nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0}
     limited = {**none, "limitResponse": {"type": "Reject"}}
     level = {**meta, "spec": {"type": "Limited", "limited": limited}}
     named = {"name": account.name, "namespace": "default"}
-    who = {"kind": "ServiceAccount", "serviceAccount": named}
-    what = {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}
+    subject = {"kind": "ServiceAccount", "serviceAccount": named}
+    rule_of_evictions = {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}
     flow = {
         "priorityLevelConfiguration": {"name": account.name},
         "matchingPrecedence": 2,
-        "rules": [{"subjects": [who], "resourceRules": [{**what, "namespaces": ["*"]}]}],
+        "rules": [
+            {"subjects": [subject], "resourceRules": [{**rule_of_evictions, "namespaces": ["*"]}]}
+        ],
     }
     path = f"{SHARES}/flowschemas/{account.name}"
 
-    def in_force() -> bool:
+    def is_in_force() -> bool:
         conditions = api.get(path).granted().get("status", {}).get("conditions", ())
-        return any(it["type"] == "Dangling" and it["status"] == "False" for it in conditions)
+        return any(
+            condition["type"] == "Dangling" and condition["status"] == "False"
+            for condition in conditions
+        )
 
     api.post(f"{SHARES}/prioritylevelconfigurations", level).granted()
     try:
         api.post(f"{SHARES}/flowschemas", {**meta, "spec": flow}).granted()
-        eventually("the share in force", in_force)
+        eventually("the priority level in force", is_in_force)
         yield
     finally:
         api.delete(path)
         api.delete(f"{SHARES}/prioritylevelconfigurations/{account.name}")
 
 
-def test_an_api_server_that_has_no_time_for_us_is_asked_again(
-    account: Account, api: Api, room: Room, tmp_path: Path
+def test_requests_rejected_by_priority_and_fairness_are_sent_again(
+    account: Account, api: Api, workspace: Workspace, tmp_path: Path
 ) -> None:
-    everybody = crowded(room, 12)
-    let_go = threading.Event()
+    all_uids = create_old_pods(workspace, 12)
+    release = threading.Event()
 
-    def slowly() -> Object:
-        return {"allowed": let_go.wait(5)}
+    def answer_slowly() -> Object:
+        return {"allowed": release.wait(5)}
 
-    def turned_away() -> list[Object]:
-        return [it for it in account.asked_to_evict() if it["responseStatus"]["code"] == 429]
+    def rejected_requests() -> list[Object]:
+        return [
+            request
+            for request in account.eviction_requests()
+            if request["responseStatus"]["code"] == 429
+        ]
 
     with (
-        webhook(api, room, tmp_path, slowly),
+        webhook(api, workspace, tmp_path, answer_slowly),
         one_at_a_time(api, account),
-        account.run(too_old(room), *EVERY_SECOND, "--client-connection-qps", "-1") as run,
+        account.run(
+            old_pods_policy(workspace), *EVERY_SECOND, "--client-connection-qps", "-1"
+        ) as run,
     ):
-        eventually("all others turned away", lambda: len(turned_away()) >= len(everybody) - 1)
-        let_go.set()
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        assert run.stop() == 0, run.story
+        eventually(
+            "all other requests rejected", lambda: len(rejected_requests()) >= len(all_uids) - 1
+        )
+        release.set()
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
-    assert run.told("answer lost") == run.told("refused by budget") == []
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids
+    assert run.lines_of("answer lost") == run.lines_of("refused by budget") == []

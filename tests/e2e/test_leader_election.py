@@ -1,4 +1,4 @@
-"""Leader election as real processes do it, before a real API server."""
+"""Leader election between real processes, with a real API server."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from resettle.kube.transport.client import Client
 from resettle.log import QUIET
 from tests import ROOT
 from tests.e2e.cluster.workspace import eventually
-from tests.e2e.processes.lease_contender import NAME, timed
+from tests.e2e.processes.lease_contender import NAME, lease_settings
 from tools.control_plane.api import Api, Object
 from tools.control_plane.papers import ADMIN
 from tools.control_plane.plane import Access
 
 
-class Process:
-    """A contender, and what it has written so far."""
+class Contender:
+    """A contender process, and what it has printed so far."""
 
-    def __init__(self, identity: str, running: subprocess.Popen[bytes], file: Path) -> None:
+    def __init__(self, identity: str, process: subprocess.Popen[bytes], file: Path) -> None:
         self.identity = identity
-        self.running = running
+        self.process = process
         self._file = file
 
     @property
@@ -41,12 +41,12 @@ class Process:
 
     @property
     def acts(self) -> list[float]:
-        """When it took itself for the holder."""
+        """The times at which it was the holder."""
         return [float(line.split()[1]) for line in self.lines if line.startswith("acts")]
 
 
-class Ring:
-    """Where contenders meet: a namespace with a lease in it."""
+class ContendedLease:
+    """A namespace with a lease, and the processes that contend for it."""
 
     def __init__(self, plane: Access, api: Api, folder: Path, stack: ExitStack) -> None:
         self.kubeconfig = str(plane.papers.kubeconfig(ADMIN))
@@ -61,99 +61,105 @@ class Ring:
 
     @property
     def spec(self) -> Object:
-        """What the lease says."""
-        found: Object = self._api.get(self.path).granted()["spec"]
-        return found
+        """The spec of the lease."""
+        spec: Object = self._api.get(self.path).granted()["spec"]
+        return spec
 
-    def starts(self, identity: str) -> Process:
-        """A contender of that name, ended with the test."""
-        return self._stack.enter_context(self._started(identity))
+    def start_contender(self, identity: str) -> Contender:
+        """Starts a contender with this identity, killed at the end of the test."""
+        return self._stack.enter_context(self._run_contender(identity))
 
     @contextmanager
-    def _started(self, identity: str) -> Iterator[Process]:
+    def _run_contender(self, identity: str) -> Iterator[Contender]:
         file = self._folder / identity
         command = [sys.executable, "-m", "tests.e2e.processes.lease_contender"]
         with file.open("wb") as out:
-            running = subprocess.Popen(
+            process = subprocess.Popen(
                 [*command, self.kubeconfig, self.namespace, identity], stdout=out, cwd=ROOT
             )
         try:
-            yield Process(identity, running, file)
+            yield Contender(identity, process, file)
         finally:
-            running.kill()
-            running.wait(30)
+            process.kill()
+            process.wait(30)
 
 
 @pytest.fixture
-def ring(plane: Access, api: Api, tmp_path: Path) -> Iterator[Ring]:
+def lease(plane: Access, api: Api, tmp_path: Path) -> Iterator[ContendedLease]:
     with ExitStack() as stack:
-        made = Ring(plane, api, tmp_path, stack)
-        api.post("/api/v1/namespaces", {"metadata": {"name": made.namespace}}).granted()
-        yield made
+        created = ContendedLease(plane, api, tmp_path, stack)
+        api.post("/api/v1/namespaces", {"metadata": {"name": created.namespace}}).granted()
+        yield created
         stack.close()
-        api.delete(f"/api/v1/namespaces/{made.namespace}")
+        api.delete(f"/api/v1/namespaces/{created.namespace}")
 
 
-def test_a_holder_stopped_past_its_lease_never_acts_beside_its_successor(ring: Ring) -> None:
-    first = ring.starts("first")
+def test_a_holder_stopped_past_its_lease_never_acts_beside_its_successor(
+    lease: ContendedLease,
+) -> None:
+    first = lease.start_contender("first")
     eventually("the first to act", lambda: first.acts)
-    second = ring.starts("second")
+    second = lease.start_contender("second")
 
-    first.running.send_signal(signal.SIGSTOP)
+    first.process.send_signal(signal.SIGSTOP)
     eventually("the second to act", lambda: second.acts)
-    first.running.send_signal(signal.SIGCONT)
+    first.process.send_signal(signal.SIGCONT)
 
-    eventually("the first to end", lambda: first.running.poll() is not None)
+    eventually("the first to end", lambda: first.process.poll() is not None)
     assert first.lines[-1] == "lost"
     assert max(first.acts) < min(second.acts)
-    assert (ring.spec["holderIdentity"], ring.spec["leaseTransitions"]) == ("second", 1)
+    assert (lease.spec["holderIdentity"], lease.spec["leaseTransitions"]) == ("second", 1)
 
 
-def test_a_holder_that_is_told_to_stop_hands_over_at_once(ring: Ring) -> None:
-    first = ring.starts("first")
+def test_a_holder_that_stops_releases_the_lease_at_once(lease: ContendedLease) -> None:
+    first = lease.start_contender("first")
     eventually("the first to act", lambda: first.acts)
-    second = ring.starts("second")
+    second = lease.start_contender("second")
 
-    first.running.send_signal(signal.SIGTERM)
-    eventually("the first to end", lambda: first.running.poll() == 0)
+    first.process.send_signal(signal.SIGTERM)
+    eventually("the first to end", lambda: first.process.poll() == 0)
     eventually("the second to act", lambda: second.acts)
 
     assert first.lines[-1] == "stops"
     assert max(first.acts) < min(second.acts)
-    # Sooner than the four seconds that a holder is waited for who says nothing; and nobody but
-    # the first can have made the lease free.
-    assert ring.spec["leaseTransitions"] == 1
-    assert second.running.poll() is None
+    # Sooner than the four seconds after which the lease of a silent holder expires; only the first
+    # can have released it.
+    assert lease.spec["leaseTransitions"] == 1
+    assert second.process.poll() is None
 
 
-def test_the_last_one_leaves_the_lease_to_nobody(ring: Ring) -> None:
-    only = ring.starts("only")
+def test_the_last_holder_leaves_a_lease_without_holder(lease: ContendedLease) -> None:
+    only = lease.start_contender("only")
     eventually("it to act", lambda: only.acts)
 
-    only.running.send_signal(signal.SIGTERM)
-    eventually("it to end", lambda: only.running.poll() == 0)
+    only.process.send_signal(signal.SIGTERM)
+    eventually("it to end", lambda: only.process.poll() == 0)
 
-    assert ring.spec["holderIdentity"] == ""
-    assert ring.spec["leaseDurationSeconds"] == 1
+    assert lease.spec["holderIdentity"] == ""
+    assert lease.spec["leaseDurationSeconds"] == 1
 
 
-def test_a_lease_that_is_deleted_is_made_anew_by_its_holder(ring: Ring, api: Api) -> None:
-    holder = ring.starts("holder")
+def test_a_lease_that_is_deleted_is_created_again_by_its_holder(
+    lease: ContendedLease, api: Api
+) -> None:
+    holder = lease.start_contender("holder")
     eventually("it to act", lambda: holder.acts)
-    uid = api.get(ring.path).granted()["metadata"]["uid"]
+    uid = api.get(lease.path).granted()["metadata"]["uid"]
 
-    api.delete(ring.path)
-    eventually("another lease", lambda: api.get(ring.path).fine)
+    api.delete(lease.path)
+    eventually("another lease", lambda: api.get(lease.path).fine)
 
-    assert api.get(ring.path).granted()["metadata"]["uid"] != uid
-    assert ring.spec["holderIdentity"] == "holder"
-    assert holder.running.poll() is None
+    assert api.get(lease.path).granted()["metadata"]["uid"] != uid
+    assert lease.spec["holderIdentity"] == "holder"
+    assert holder.process.poll() is None
 
 
-def test_a_namespace_that_is_not_there_is_named(ring: Ring) -> None:
-    async def told() -> None:
-        async with Client(read_kubeconfig(ring.kubeconfig)) as client:
-            await LeaderElector(client, timed("nowhere-at-all"), "a", SYSTEM, QUIET).acquire()
+def test_a_missing_namespace_is_named(lease: ContendedLease) -> None:
+    async def acquire() -> None:
+        async with Client(read_kubeconfig(lease.kubeconfig)) as client:
+            await LeaderElector(
+                client, lease_settings("no-such-namespace"), "a", SYSTEM, QUIET
+            ).acquire()
 
-    with pytest.raises(ClusterError, match="there is no namespace nowhere-at-all"):
-        asyncio.run(asyncio.wait_for(told(), 30))
+    with pytest.raises(ClusterError, match="there is no namespace no-such-namespace"):
+        asyncio.run(asyncio.wait_for(acquire(), 30))

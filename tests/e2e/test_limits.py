@@ -1,4 +1,4 @@
-"""How much a cycle may do: limits, shares and budgets hold in each, and the next goes on."""
+"""Limits, percentages and budgets hold in each cycle, and the next cycle continues."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ from typing import Any
 import pytest
 
 from tests.e2e.cluster.policies import OURS, UPSTREAM, policy
-from tests.e2e.cluster.workloads import ALONE, open_all, open_only, restarted, uids, workload
-from tests.e2e.cluster.workspace import Room, eventually
-from tests.e2e.processes.run import Account, Run, settled
+from tests.e2e.cluster.workloads import (
+    NO_BACKGROUND_EVICTIONS,
+    cordon_all_but,
+    create_deployment,
+    report_restarts,
+    uids,
+    uncordon_all,
+)
+from tests.e2e.cluster.workspace import Workspace, eventually
+from tests.e2e.processes.run import Account, Run, assert_audit_agrees
 from tools.control_plane.api import Api
 
 STRATEGY, ARGS = "RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 40}
-"""Replacements have not restarted yet, so each pod leaves once and then there is peace."""
-OFTEN = ("--descheduling-interval", "500ms", *ALONE)
+"""Replacements have not restarted yet, so each pod is evicted once."""
+SHORT_INTERVAL = ("--descheduling-interval", "500ms", *NO_BACKGROUND_EVICTIONS)
 TOTAL, NODE = "maxNoOfPodsToEvictTotal", "maxNoOfPodsToEvictPerNode"
 NAMESPACE = "maxNoOfPodsToEvictPerNamespace"
 VERSIONS = [pytest.param(UPSTREAM, id="v1alpha2"), pytest.param(OURS, id="v1")]
@@ -25,40 +32,40 @@ Line = dict[str, Any]
 
 
 @pytest.fixture
-def annex(api: Api) -> Iterator[Room]:
-    """A second room."""
-    with Room(api) as made:
-        yield made
+def second_workspace(api: Api) -> Iterator[Workspace]:
+    """A second workspace."""
+    with Workspace(api) as created:
+        yield created
 
 
 def cycles(run: Run) -> list[list[Line]]:
-    """The evictions of each cycle that has come to its end."""
-    found: list[list[Line]] = [[]]
+    """The evictions of each finished cycle."""
+    evicted: list[list[Line]] = [[]]
     for line in list(run.lines):
         if line["msg"] == "evicted":
-            found[-1].append(line)
+            evicted[-1].append(line)
         elif line["msg"] == "cycle done":
-            found.append([])
-    return found[:-1]
+            evicted.append([])
+    return evicted[:-1]
 
 
-def finished(run: Run, moves: int) -> list[list[Line]]:
-    """The evictions of each cycle, once so many are made and two cycles more made none."""
-    run.awaits("evicted", moves)
-    run.awaits_more("cycle done", 3)
-    assert run.stop() == 0, run.story
-    made = cycles(run)
-    assert made[-2:] == [[], []], "there was to be peace after that"
-    return made
+def evictions_by_cycle(run: Run, moves: int) -> list[list[Line]]:
+    """Waits for so many evictions and two cycles without; returns the evictions of each cycle."""
+    run.wait_for("evicted", moves)
+    run.wait_for_more("cycle done", 3)
+    assert run.stop() == 0, run.log_text
+    by_cycle = cycles(run)
+    assert by_cycle[-2:] == [[], []], "no evictions after that"
+    return by_cycle
 
 
-def most(made: list[Line], fact: str) -> int:
-    """How many evictions the value of a fact has that most of them share."""
-    return max(Counter(line[fact] for line in made).values(), default=0)
+def most_alike(evictions: list[Line], fact: str) -> int:
+    """The largest number of evictions with the same value of this fact."""
+    return max(Counter(line[fact] for line in evictions).values(), default=0)
 
 
-def namespaced(made: list[Line]) -> list[Line]:
-    return [{"namespace": line["pod"].partition("/")[0]} for line in made]
+def with_namespace(evictions: list[Line]) -> list[Line]:
+    return [{"namespace": line["pod"].partition("/")[0]} for line in evictions]
 
 
 @pytest.mark.parametrize("api_version", VERSIONS)
@@ -71,107 +78,113 @@ def namespaced(made: list[Line]) -> list[Line]:
         pytest.param({TOTAL: 3, NODE: 2, NAMESPACE: 2}, 3, id="all of these together"),
     ],
 )
-def test_limits_hold_in_a_cycle_and_the_next_goes_on(
+def test_limits_hold_in_a_cycle_and_the_next_continues(
     limits: dict[str, int],
     at_first: int,
     api_version: str,
     account: Account,
     api: Api,
-    room: Room,
-    annex: Room,
+    workspace: Workspace,
+    second_workspace: Workspace,
 ) -> None:
-    open_only(room, *room.nodes[:2])
-    open_only(annex, annex.nodes[0])
-    workload(room, "web", 6)
-    workload(annex, "web", 4)
-    bad = [*room.running(), *annex.running()]
-    for home in (room, annex):
-        restarted(home, home.running(), times=40)
-        open_all(home)
-    chosen = policy(api_version, STRATEGY, ARGS, room, annex, top=limits)
+    cordon_all_but(workspace, *workspace.nodes[:2])
+    cordon_all_but(second_workspace, second_workspace.nodes[0])
+    create_deployment(workspace, "web", 6)
+    create_deployment(second_workspace, "web", 4)
+    bad = [*workspace.list_pods(), *second_workspace.list_pods()]
+    for each in (workspace, second_workspace):
+        report_restarts(each, each.list_pods(), times=40)
+        uncordon_all(each)
+    chosen = policy(api_version, STRATEGY, ARGS, workspace, second_workspace, top=limits)
 
-    with account.run(chosen, *OFTEN) as run:
-        made = finished(run, len(bad))
+    with account.run(chosen, *SHORT_INTERVAL) as run:
+        by_cycle = evictions_by_cycle(run, len(bad))
 
-    assert len(made[0]) == at_first
-    assert max(map(len, made)) <= limits.get(TOTAL, 10)
-    assert max(most(cycle, "node") for cycle in made) <= limits.get(NODE, 10)
-    assert max(most(namespaced(cycle), "namespace") for cycle in made) <= limits.get(NAMESPACE, 10)
+    assert len(by_cycle[0]) == at_first
+    assert max(map(len, by_cycle)) <= limits.get(TOTAL, 10)
+    assert max(most_alike(cycle, "node") for cycle in by_cycle) <= limits.get(NODE, 10)
+    assert max(most_alike(with_namespace(cycle), "namespace") for cycle in by_cycle) <= limits.get(
+        NAMESPACE, 10
+    )
     assert run.evicted == uids(bad)
-    settled(api, account, run)
+    assert_audit_agrees(api, account, run)
 
 
-def test_pods_leave_a_share_of_the_nodes_in_a_cycle(account: Account, api: Api, room: Room) -> None:
-    workload(room, "web", 12)
-    restarted(room, room.running(), times=40)
-    bad = room.running()
-    assert {it["spec"]["nodeName"] for it in bad} == set(room.nodes)
-    chosen = policy(OURS, STRATEGY, ARGS, room, top={"maxPercentOfNodesToEvictFrom": 33})
+def test_a_cycle_evicts_from_a_percentage_of_the_nodes(
+    account: Account, api: Api, workspace: Workspace
+) -> None:
+    create_deployment(workspace, "web", 12)
+    report_restarts(workspace, workspace.list_pods(), times=40)
+    bad = workspace.list_pods()
+    assert {pod["spec"]["nodeName"] for pod in bad} == set(workspace.nodes)
+    chosen = policy(OURS, STRATEGY, ARGS, workspace, top={"maxPercentOfNodesToEvictFrom": 33})
 
-    with account.run(chosen, *OFTEN) as run:
-        made = finished(run, len(bad))
+    with account.run(chosen, *SHORT_INTERVAL) as run:
+        by_cycle = evictions_by_cycle(run, len(bad))
 
-    left = [len({line["node"] for line in cycle}) for cycle in made]
-    assert left[0] == max(left) == 2, "a third of six nodes"
+    node_counts = [len({line["node"] for line in cycle}) for cycle in by_cycle]
+    assert node_counts[0] == max(node_counts) == 2, "a third of six nodes"
     assert run.evicted == uids(bad)
-    settled(api, account, run)
+    assert_audit_agrees(api, account, run)
 
 
-def test_a_share_of_all_pods_leaves_in_a_cycle(account: Account, api: Api, room: Room) -> None:
-    workload(room, "web", 12)
-    restarted(room, room.running(), times=40)
-    bad = room.running()
-    # Pods of everybody count, and others may be at work here: the share is of what a cycle saw.
+def test_a_cycle_evicts_a_percentage_of_all_pods(
+    account: Account, api: Api, workspace: Workspace
+) -> None:
+    create_deployment(workspace, "web", 12)
+    report_restarts(workspace, workspace.list_pods(), times=40)
+    bad = workspace.list_pods()
+    # Pods of other tests count as well, so the limit is calculated from what each cycle saw.
     percent = 100 * 3 / len(api.items("/api/v1/pods"))
-    chosen = policy(OURS, STRATEGY, ARGS, room, top={"maxPercentOfPodsToEvict": percent})
+    chosen = policy(OURS, STRATEGY, ARGS, workspace, top={"maxPercentOfPodsToEvict": percent})
 
-    with account.run(chosen, *OFTEN) as run:
-        made = finished(run, len(bad))
+    with account.run(chosen, *SHORT_INTERVAL) as run:
+        by_cycle = evictions_by_cycle(run, len(bad))
 
-    seen = [line["pods"] for line in run.told("cycle done")]
+    seen = [line["pods"] for line in run.lines_of("cycle done")]
     allowed = [max(1, ceil(percent * pods / 100 - 1e-9)) for pods in seen]
-    assert len(made[0]) == min(allowed[0], 11)
-    assert all(len(cycle) <= most for cycle, most in zip(made, allowed, strict=True))
+    assert len(by_cycle[0]) == min(allowed[0], 11)
+    assert all(len(cycle) <= most for cycle, most in zip(by_cycle, allowed, strict=True))
     assert run.evicted == uids(bad)
-    settled(api, account, run)
+    assert_audit_agrees(api, account, run)
 
 
 @pytest.mark.parametrize("api_version", VERSIONS)
-def test_a_budget_is_never_overdrawn(
-    api_version: str, account: Account, api: Api, room: Room
+def test_a_budget_is_never_exceeded(
+    api_version: str, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    workload(room, "web", 6)
-    restarted(room, room.running(), times=40)
-    bad = room.running()
-    room.budget("web", at_most_away=2)
+    create_deployment(workspace, "web", 6)
+    report_restarts(workspace, workspace.list_pods(), times=40)
+    bad = workspace.list_pods()
+    workspace.create_budget("web", max_unavailable=2)
 
-    with account.run(policy(api_version, STRATEGY, ARGS, room), *OFTEN) as run:
-        made = finished(run, len(bad))
+    with account.run(policy(api_version, STRATEGY, ARGS, workspace), *SHORT_INTERVAL) as run:
+        by_cycle = evictions_by_cycle(run, len(bad))
 
-    assert len(made[0]) == max(map(len, made)) == 2
-    assert run.told("cycle done")[0]["refusals"]["budget"] == 4
+    assert len(by_cycle[0]) == max(map(len, by_cycle)) == 2
+    assert run.lines_of("cycle done")[0]["refusals"]["budget"] == 4
     assert run.evicted == uids(bad)
-    settled(api, account, run)
+    assert_audit_agrees(api, account, run)
 
 
-def test_a_spent_budget_is_waited_for_until_replacements_are_ready(
-    account: Account, api: Api, room: Room
+def test_a_used_up_budget_stops_evictions_until_replacements_are_ready(
+    account: Account, api: Api, workspace: Workspace
 ) -> None:
-    workload(room, "web", 6)
-    restarted(room, room.running(), times=40)
-    bad = room.running()
-    room.budget("web", at_most_away=2)
-    room.cordon()
+    create_deployment(workspace, "web", 6)
+    report_restarts(workspace, workspace.list_pods(), times=40)
+    bad = workspace.list_pods()
+    workspace.create_budget("web", max_unavailable=2)
+    workspace.cordon()
 
-    with account.run(policy(UPSTREAM, STRATEGY, ARGS, room), *OFTEN) as run:
-        run.awaits("evicted", 2)
-        run.awaits_more("cycle done", 3)
+    with account.run(policy(UPSTREAM, STRATEGY, ARGS, workspace), *SHORT_INTERVAL) as run:
+        run.wait_for("evicted", 2)
+        run.wait_for_more("cycle done", 3)
         assert len(run.evicted) == len(account.evictions()) == 2
-        assert len(room.ready()) == 4
+        assert len(workspace.list_ready_pods()) == 4
 
-        open_all(room)
-        finished(run, len(bad))
+        uncordon_all(workspace)
+        evictions_by_cycle(run, len(bad))
 
-    eventually("replacements", lambda: len(room.ready()) == 6)
+    eventually("replacements", lambda: len(workspace.list_ready_pods()) == 6)
     assert run.evicted == uids(bad)
-    settled(api, account, run)
+    assert_audit_agrees(api, account, run)

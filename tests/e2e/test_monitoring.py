@@ -1,4 +1,4 @@
-"""What a platform team watches: Prometheus scrapes a run, its dashboard shows, alerts fire."""
+"""Prometheus scrapes a run, the dashboard has data and alerts fire."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from tests.deploy.monitoring import panels
-from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.cluster.workspace import Workspace, eventually
 from tests.e2e.processes.run import RULES, Account, Run
-from tests.e2e.servers.alerting_prometheus import hasty_rules, watchman
+from tests.e2e.servers.alerting_prometheus import alerting_prometheus, fast_rules
 from tests.e2e.servers.exporters import Exporter, Load
-from tests.e2e.servers.faulty_proxy import Between, Fault
-from tests.e2e.servers.metrics_endpoint import Endpoint, Reader
-from tests.e2e.servers.page_prometheus import about_nodes, served
+from tests.e2e.servers.faulty_proxy import Fault, FaultyProxy
+from tests.e2e.servers.metrics_endpoint import Endpoint, MetricsReader
+from tests.e2e.servers.page_prometheus import scrape_config, serve_page
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 
-from .test_run import too_old
+from .test_run import old_pods_policy
 
 REVIEWING = [
     {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
@@ -30,141 +30,148 @@ REVIEWING = [
         "verbs": ["create"],
     },
 ]
-OFTEN = ("--descheduling-interval", "1s", "--client-connection-qps", "-1")
+SHORT_INTERVAL = ("--descheduling-interval", "1s", "--client-connection-qps", "-1")
 
 
 @pytest.fixture
 def endpoint(tmp_path: Path) -> Endpoint:
-    """Where a run serves."""
+    """The endpoint of the metrics of a run."""
     return Endpoint(tmp_path)
 
 
 @pytest.fixture
-def reviewing(plane: Access, api: Api, tmp_path: Path) -> Iterator[Account]:
-    """An account that may run, and ask about others."""
-    with Account(plane, api, tmp_path, [*RULES, *REVIEWING]) as made:
-        yield made
+def reviewing_account(plane: Access, api: Api, tmp_path: Path) -> Iterator[Account]:
+    """A ServiceAccount with the permissions of a run, and for access reviews."""
+    with Account(plane, api, tmp_path, [*RULES, *REVIEWING]) as created:
+        yield created
 
 
-def busy(room: Room) -> dict[str, Any]:
-    """A policy by which a few pods of the room leave in each cycle, and more would.
+def busy_policy(workspace: Workspace) -> dict[str, Any]:
+    """A policy that evicts a few pods of the workspace in each cycle, and refuses others.
 
-    How full nodes are is looked at as well, and none can be too full.
+    LowNodeUtilization is enabled for its metrics; no node can be over its threshold.
     """
-    made: dict[str, Any] = too_old(room, maxNoOfPodsToEvictPerNode=1)
-    (profile,) = made["profiles"]
+    document: dict[str, Any] = old_pods_policy(workspace, maxNoOfPodsToEvictPerNode=1)
+    (profile,) = document["profiles"]
     lines = {"thresholds": {"pods": 1}, "targetThresholds": {"pods": 100}}
     profile["pluginConfig"].append({"name": "LowNodeUtilization", "args": lines})
     profile["plugins"]["balance"] = {"enabled": ["LowNodeUtilization"]}
-    return made
+    return document
 
 
-def shown() -> Iterator[tuple[str, str]]:
-    """What the dashboard asks for, panel by panel."""
+def dashboard_queries() -> Iterator[tuple[str, str]]:
+    """Title and query of each target of the dashboard."""
     for panel in panels():
         for target in panel["targets"]:
             yield f"{panel['title']}: {target['expr']}", target["expr"]
 
 
-def stir(room: Room) -> None:
-    """Changes a pod a little."""
-    meta = room.running()[0]["metadata"]
-    labels = {"stirred": f"{int(meta['labels'].get('stirred', '0')) + 1}"}
-    room.api.patch(f"{room.pods}/{meta['name']}", {"metadata": {"labels": labels}}).granted()
+def change_a_pod(workspace: Workspace) -> None:
+    """Changes a label of a pod."""
+    meta = workspace.list_pods()[0]["metadata"]
+    labels = {"changes": f"{int(meta['labels'].get('changes', '0')) + 1}"}
+    workspace.api.patch(
+        f"{workspace.pods_path}/{meta['name']}", {"metadata": {"labels": labels}}
+    ).granted()
 
 
-def cycled(run: Run) -> bool:
-    return any(line.get("evicted", 0) for line in run.told("cycle done"))
+def has_evicted(run: Run) -> bool:
+    return any(line.get("evicted", 0) for line in run.lines_of("cycle done"))
 
 
-def test_prometheus_sees_all_that_the_dashboard_shows_and_tells_of_a_bad_policy(
-    reviewing: Account, api: Api, room: Room, endpoint: Endpoint, tmp_path: Path
+def test_every_query_of_the_dashboard_has_data_and_a_bad_policy_raises_an_alert(
+    reviewing_account: Account, api: Api, workspace: Workspace, endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    reader, stranger = Reader(api, room, may_read=True), Reader(api, room, may_read=False)
-    room.deploy("web", replicas=12)
+    reader, other_reader = (
+        MetricsReader(api, workspace, may_read=True),
+        MetricsReader(api, workspace, may_read=False),
+    )
+    workspace.deploy("web", replicas=12)
     sign_in = {
         "tls_config": {"ca_file": str(endpoint.ca)},
         "authorization": {"credentials": reader.token},
     }
-    flags = (*OFTEN, *endpoint.flags, "--protect-metrics")
-    loads = dict.fromkeys(room.nodes, Load(0.5, 0.1, 0.5, 0.1))
-    nodes = Exporter(loads, roles=dict.fromkeys(room.nodes, "worker"), every=1)
+    flags = (*SHORT_INTERVAL, *endpoint.flags, "--protect-metrics")
+    loads = dict.fromkeys(workspace.nodes, Load(0.5, 0.1, 0.5, 0.1))
+    nodes = Exporter(loads, roles=dict.fromkeys(workspace.nodes, "worker"), every=1)
     with (
-        served(nodes.page) as page,
-        reviewing.run(busy(room), *flags) as run,
-        watchman(
+        serve_page(nodes.page) as page,
+        reviewing_account.run(busy_policy(workspace), *flags) as run,
+        alerting_prometheus(
             tmp_path / "prometheus",
             endpoint.port,
             sign_in,
-            hasty_rules(),
-            beside=[about_nodes(page)],
+            fast_rules(),
+            beside=[scrape_config(page)],
         ) as prometheus,
     ):
-        eventually("a cycle that evicts", lambda: cycled(run) or run.over)
-        assert not run.over, run.story
+        eventually("a cycle that evicts", lambda: has_evicted(run) or run.has_ended)
+        assert not run.has_ended, run.log_text
         assert endpoint.status("/readyz") == 200
         assert endpoint.status("/metrics") == 401
         assert endpoint.status("/metrics", "made-up") == 401
-        assert endpoint.status("/metrics", stranger.token) == 403
+        assert endpoint.status("/metrics", other_reader.token) == 403
         assert endpoint.status("/metrics", reader.token) == 200
 
         evicted = 'sum(descheduler_pods_evicted_total{result="success"})'
-        eventually("evictions that Prometheus knows", lambda: prometheus.value(evicted) > 0)
-        for title, expr in shown():
+        eventually("evictions in Prometheus", lambda: prometheus.value(evicted) > 0)
+        for title, expr in dashboard_queries():
             eventually(title, partial(prometheus.query, expr))
         assert prometheus.value("sum(resettle_role)") == 1
-        assert prometheus.value("sum(resettle_nodes)") >= len(room.nodes)
-        assert "ResettlePolicyNotTaken" not in prometheus.firing()
+        assert prometheus.value("sum(resettle_nodes)") >= len(workspace.nodes)
+        assert "ResettlePolicyNotTaken" not in prometheus.firing_alerts()
 
         good = run.policy.read_text()
         run.policy.write_text("apiVersion: nonsense")
-        eventually("an alert", lambda: "ResettlePolicyNotTaken" in prometheus.firing())
+        eventually("an alert", lambda: "ResettlePolicyNotTaken" in prometheus.firing_alerts())
         assert endpoint.status("/readyz") == 200, "the last good policy is in force"
         run.policy.write_text(good)
-        eventually("its end", lambda: "ResettlePolicyNotTaken" not in prometheus.firing())
-        told = prometheus.value(evicted)
+        eventually("its end", lambda: "ResettlePolicyNotTaken" not in prometheus.firing_alerts())
+        evicted_count = prometheus.value(evicted)
         assert run.stop() == 0
-    assert told <= len(reviewing.evictions())
-    assert reviewing.forbidden() == []
+    assert evicted_count <= len(reviewing_account.evictions())
+    assert reviewing_account.forbidden_requests() == []
 
 
-def test_prometheus_tells_of_a_cluster_that_is_no_longer_heard(
-    account: Account, plane: Access, room: Room, endpoint: Endpoint, tmp_path: Path
+def test_a_broken_watch_raises_an_alert(
+    account: Account, plane: Access, workspace: Workspace, endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    room.deploy("web", replicas=2)
+    workspace.deploy("web", replicas=2)
     sign_in = {"tls_config": {"ca_file": str(endpoint.ca)}}
-    # Three minutes are too long for a test; of pods that change there is news all the time.
+    # Three minutes are too long for a test; the test changes a pod all the time.
     age = 'max(resettle_cache_age_seconds{kind="Pod"})'
-    rules = hasty_rules(ResettleClusterNotHeard=f"{age} > 15")
+    rules = fast_rules(ResettleClusterNotHeard=f"{age} > 15")
     with (
-        Between(plane, account) as between,
-        account.run(busy(room), *OFTEN, "--dry-run", *endpoint.flags) as run,
-        watchman(tmp_path / "prometheus", endpoint.port, sign_in, rules) as prometheus,
+        FaultyProxy(plane, account) as proxy,
+        account.run(busy_policy(workspace), *SHORT_INTERVAL, "--dry-run", *endpoint.flags) as run,
+        alerting_prometheus(tmp_path / "prometheus", endpoint.port, sign_in, rules) as prometheus,
     ):
 
-        def news() -> bool:
-            assert not run.over, run.story
-            stir(room)
+        def is_recent() -> bool:
+            assert not run.has_ended, run.log_text
+            change_a_pod(workspace)
             return prometheus.value(age) < 5
 
-        eventually("news", news)
-        assert "ResettleClusterNotHeard" not in prometheus.firing()
+        eventually("a recent cache", is_recent)
+        assert "ResettleClusterNotHeard" not in prometheus.firing_alerts()
 
-        between.fault = lambda method, path: Fault.TORN
-        between.cut()
-        eventually("an alert", lambda: "ResettleClusterNotHeard" in prometheus.firing())
+        proxy.fault = lambda method, path: Fault.DROPPED
+        proxy.cut_connections()
+        eventually("an alert", lambda: "ResettleClusterNotHeard" in prometheus.firing_alerts())
         assert endpoint.status("/livez") == 200, "a restart would not help"
 
-        between.fault = lambda method, path: None
-        eventually("news again", news)
-        eventually("its end", lambda: "ResettleClusterNotHeard" not in prometheus.firing())
+        proxy.fault = lambda method, path: None
+        eventually("a recent cache again", is_recent)
+        eventually("its end", lambda: "ResettleClusterNotHeard" not in prometheus.firing_alerts())
         assert run.stop() == 0
 
 
-def test_who_lacks_the_right_to_ask_about_others_is_told_and_serves_nothing(
-    account: Account, room: Room, endpoint: Endpoint
+def test_a_run_without_permission_for_token_reviews_ends_with_an_error(
+    account: Account, workspace: Workspace, endpoint: Endpoint
 ) -> None:
-    with account.run(busy(room), *OFTEN, *endpoint.flags, "--protect-metrics") as run:
-        assert run.ended() == 1
+    with account.run(
+        busy_policy(workspace), *SHORT_INTERVAL, *endpoint.flags, "--protect-metrics"
+    ) as run:
+        assert run.wait_for_exit() == 1
     says = "may not create tokenreviews of authentication.k8s.io; add to its ClusterRole"
-    assert says in run.story, run.story
+    assert says in run.log_text, run.log_text

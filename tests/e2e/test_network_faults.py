@@ -1,4 +1,4 @@
-"""Between a run and the API server things get lost, late or turned away; a run lives through it."""
+"""Requests and answers are lost, delayed or rejected, and the run continues."""
 
 from __future__ import annotations
 
@@ -9,144 +9,154 @@ from contextlib import contextmanager
 import pytest
 
 from resettle.eviction.executor import AT_ONCE
-from tests.e2e.cluster.old_pods import crowded, left_on_nodes, too_old
-from tests.e2e.cluster.workspace import Room, eventually
-from tests.e2e.processes.run import Account, settled
-from tests.e2e.servers.faulty_proxy import Between, Fault, to_evictions, to_the_first_of_each
+from tests.e2e.cluster.old_pods import create_old_pods, old_pods_policy, uids_on_nodes
+from tests.e2e.cluster.workspace import Workspace, eventually
+from tests.e2e.processes.run import Account, assert_audit_agrees
+from tests.e2e.servers.faulty_proxy import (
+    Fault,
+    FaultyProxy,
+    fault_for_evictions,
+    fault_for_first_evictions,
+)
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 
 EVERY_SECOND = ("--descheduling-interval", "1s")
-PACED = (*EVERY_SECOND, "--client-connection-qps", "10", "--client-connection-burst", "1")
+RATE_LIMITED = (*EVERY_SECOND, "--client-connection-qps", "10", "--client-connection-burst", "1")
 
 
 @pytest.fixture
-def way(plane: Access, account: Account) -> Iterator[Between]:
-    """The way that runs of the account take."""
-    with Between(plane, account) as laid:
-        yield laid
+def proxy(plane: Access, account: Account) -> Iterator[FaultyProxy]:
+    """A proxy between runs of the account and the API server."""
+    with FaultyProxy(plane, account) as created:
+        yield created
 
 
 @contextmanager
-def cut_every_second(way: Between) -> Iterator[None]:
-    """Cuts all connections each second in which the run has asked for an eviction.
+def connections_cut_every_second(proxy: FaultyProxy) -> Iterator[None]:
+    """Closes all connections in each second in which the run requested an eviction.
 
-    On a slow machine the first lists take longer than a second; they are let through.
+    On a slow machine the first lists take longer than a second; they are not interrupted.
     """
-    asked, over = threading.Event(), threading.Event()
+    requested, stopped = threading.Event(), threading.Event()
 
-    def judge(method: str, path: str) -> Fault | None:
+    def note_evictions(method: str, path: str) -> Fault | None:
         if path.endswith("/eviction"):
-            asked.set()
+            requested.set()
         return None
 
-    def work() -> None:
-        while not over.wait(1):
-            if asked.is_set():
-                asked.clear()
-                way.cut()
+    def cut_connections_each_second() -> None:
+        while not stopped.wait(1):
+            if requested.is_set():
+                requested.clear()
+                proxy.cut_connections()
 
-    way.fault = judge
-    thread = threading.Thread(target=work)
+    proxy.fault = note_evictions
+    thread = threading.Thread(target=cut_connections_each_second)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        stopped.set()
         thread.join()
 
 
-def test_answers_that_are_lost_are_found_out_by_watching(
-    way: Between, account: Account, api: Api, room: Room
+def test_results_of_lost_answers_are_learned_from_the_watch(
+    proxy: FaultyProxy, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 24)
-    way.fault = to_evictions(Fault.LOST, every=3)
+    all_uids = create_old_pods(workspace, 24)
+    proxy.fault = fault_for_evictions(Fault.ANSWER_LOST, every=3)
 
-    with account.run(too_old(room), *PACED) as run:
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        eventually("no doubt", lambda: not run.unknown)
-        assert run.stop() == 0, run.story
+    with account.run(old_pods_policy(workspace), *RATE_LIMITED) as run:
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        eventually("no unknown results", lambda: not run.unknown)
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
-    assert len(run.told("answer lost")) == len(run.told("evicted after all")) == 8
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids
+    assert len(run.lines_of("answer lost")) == len(run.lines_of("evicted after all")) == 8
 
 
-def test_a_request_that_is_lost_leaves_its_pod_alone_for_a_while(
-    way: Between, account: Account, api: Api, room: Room
+def test_a_pod_whose_request_was_lost_is_not_evicted_again_for_a_while(
+    proxy: FaultyProxy, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 12)
-    way.fault = to_evictions(Fault.TORN, at_most=2)
+    all_uids = create_old_pods(workspace, 12)
+    proxy.fault = fault_for_evictions(Fault.DROPPED, at_most=2)
 
-    with account.run(too_old(room), *PACED) as run:
-        eventually("two in doubt", lambda: left_on_nodes(room) == run.unknown)
-        run.awaits_more("cycle done", 2)
-        assert run.stop() == 0, run.story
+    with account.run(old_pods_policy(workspace), *RATE_LIMITED) as run:
+        eventually("two unknown results", lambda: uids_on_nodes(workspace) == run.unknown)
+        run.wait_for_more("cycle done", 2)
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert len(account.asked_to_evict()) == len(run.evicted) == 10
-    assert run.evicted | run.unknown == everybody
+    assert_audit_agrees(api, account, run)
+    assert len(account.eviction_requests()) == len(run.evicted) == 10
+    assert run.evicted | run.unknown == all_uids
 
 
-def test_connections_that_are_cut_every_second_stop_nobody(
-    way: Between, account: Account, api: Api, room: Room
+def test_connections_that_are_closed_every_second_do_not_stop_the_run(
+    proxy: FaultyProxy, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 40)
+    all_uids = create_old_pods(workspace, 40)
 
-    with cut_every_second(way), account.run(too_old(room), *PACED) as run:
-        eventually("nobody but those in doubt", lambda: left_on_nodes(room) <= run.unknown)
-        run.awaits_more("cycle done", 2)
-        eventually("all found out", lambda: run.unknown <= left_on_nodes(room))
-        assert run.stop() == 0, run.story
+    with (
+        connections_cut_every_second(proxy),
+        account.run(old_pods_policy(workspace), *RATE_LIMITED) as run,
+    ):
+        eventually(
+            "only pods with an unknown result left", lambda: uids_on_nodes(workspace) <= run.unknown
+        )
+        run.wait_for_more("cycle done", 2)
+        eventually("all results known", lambda: run.unknown <= uids_on_nodes(workspace))
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted | run.unknown == everybody
+    assert_audit_agrees(api, account, run)
+    assert run.evicted | run.unknown == all_uids
 
 
-def test_a_server_with_too_much_to_do_is_asked_again_later(
-    way: Between, account: Account, api: Api, room: Room
+def test_requests_to_an_overloaded_server_are_sent_again_later(
+    proxy: FaultyProxy, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 24)
-    way.fault = to_the_first_of_each(Fault.BUSY)
+    all_uids = create_old_pods(workspace, 24)
+    proxy.fault = fault_for_first_evictions(Fault.BUSY)
 
-    with account.run(too_old(room), *PACED) as run:
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        assert run.stop() == 0, run.story
+    with account.run(old_pods_policy(workspace), *RATE_LIMITED) as run:
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
-    assert run.told("not evicted") == []
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids
+    assert run.lines_of("not evicted") == []
 
 
-def test_a_storm_that_outlasts_our_patience_ends_the_tries_and_not_the_run(
-    way: Between, account: Account, api: Api, room: Room
+def test_a_server_that_stays_overloaded_ends_the_retries_and_not_the_run(
+    proxy: FaultyProxy, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 6)
-    way.fault = to_evictions(Fault.BUSY)
+    all_uids = create_old_pods(workspace, 6)
+    proxy.fault = fault_for_evictions(Fault.BUSY)
 
-    with account.run(too_old(room), *PACED) as run:
-        run.awaits("not evicted", 6)
-        assert left_on_nodes(room) == everybody
-        way.fault = lambda method, path: None
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        assert run.stop() == 0, run.story
+    with account.run(old_pods_policy(workspace), *RATE_LIMITED) as run:
+        run.wait_for("not evicted", 6)
+        assert uids_on_nodes(workspace) == all_uids
+        proxy.fault = lambda method, path: None
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
-    assert "Too many requests" in run.told("not evicted")[0]["said"]
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids
+    assert "Too many requests" in run.lines_of("not evicted")[0]["said"]
 
 
-def test_no_more_requests_are_under_way_than_there_are_hands(
-    way: Between, account: Account, api: Api, room: Room
+def test_the_number_of_concurrent_requests_is_limited(
+    proxy: FaultyProxy, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, AT_ONCE + 8)
-    way.fault = to_evictions(Fault.LATE)
+    all_uids = create_old_pods(workspace, AT_ONCE + 8)
+    proxy.fault = fault_for_evictions(Fault.DELAYED)
 
-    with account.run(too_old(room), "--client-connection-qps", "-1") as run:
-        eventually("all hands full", lambda: way.waiting == AT_ONCE)
-        assert account.asked_to_evict() == []
-        way.clear.set()
-        assert run.ended() == 0, run.story
+    with account.run(old_pods_policy(workspace), "--client-connection-qps", "-1") as run:
+        eventually("the most concurrent requests", lambda: proxy.waiting == AT_ONCE)
+        assert account.eviction_requests() == []
+        proxy.release.set()
+        assert run.wait_for_exit() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids

@@ -1,4 +1,4 @@
-"""Blocks of the pages that take kubectl, followed with the real one."""
+"""Blocks of the pages that need kubectl, run with the real one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tests.docs.page import Page, pages
 from tools.go_programs.build import Programs
 
 KUBECTL = frozenset({"kubectl"})
-TAKING_IT = [page for page in pages() if any(it.needs in KUBECTL for it in page.blocks)]
+WITH_KUBECTL = [page for page in pages() if any(block.needs in KUBECTL for block in page.blocks)]
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in TAKING_IT])
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in WITH_KUBECTL])
 def test_a_page_can_be_followed_with_kubectl(
     page: Page, programs: Programs, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""`resettle plan` over a real API server: what it decides, and what it needs to be allowed."""
+"""`resettle plan` with a real API server: what it plans, and which permissions it needs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.cluster.workspace import Room, eventually
-from tests.e2e.processes.command import lifetime, plan
+from tests.e2e.cluster.workspace import Workspace, eventually
+from tests.e2e.processes.command import life_time_policy, run_plan
 from tools.control_plane.audit_log import AuditLog
 from tools.control_plane.papers import ADMIN, kubeconfig
 from tools.control_plane.plane import Access
@@ -20,7 +20,7 @@ READ_FOR_FIT = {
     "policy": ["poddisruptionbudgets"],
     "storage.k8s.io": ["csinodes"],
 }
-"""What a policy has read, by API group; `resettle/v1` judges where pods fit by much."""
+"""The kinds that a policy reads, by API group; node fit of `resettle/v1` reads more."""
 
 
 @pytest.mark.parametrize(
@@ -30,34 +30,46 @@ READ_FOR_FIT = {
         pytest.param("resettle/v1", 1, id="one percent, and at least one"),
     ],
 )
-def test_pods_of_the_cluster_are_planned_for(
-    api_version: str, moved: int, plane: Access, room: Room, tmp_path: Path
+def test_a_plan_has_the_old_pods_of_the_cluster(
+    api_version: str, moved: int, plane: Access, workspace: Workspace, tmp_path: Path
 ) -> None:
-    room.deploy("web", replicas=12)
+    workspace.deploy("web", replicas=12)
 
-    done = plan(plane.papers.kubeconfig(ADMIN), lifetime(api_version, room.name), tmp_path)
+    done = run_plan(
+        plane.papers.kubeconfig(ADMIN), life_time_policy(api_version, workspace.name), tmp_path
+    )
 
     assert (done.code, len(done.moves)) == (0, moved), done.err
-    there = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in room.running()}
-    assert {move["uid"]: move["node"] for move in done.moves}.items() <= there.items()
+    node_of = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in workspace.list_pods()}
+    assert {move["uid"]: move["node"] for move in done.moves}.items() <= node_of.items()
 
 
-def test_a_budget_of_the_cluster_is_kept(plane: Access, room: Room, tmp_path: Path) -> None:
-    room.deploy("web", replicas=6)
-    room.budget("web", at_most_away=2)
-    policy = lifetime("descheduler/v1alpha2", room.name)
+def test_a_plan_keeps_within_a_budget_of_the_cluster(
+    plane: Access, workspace: Workspace, tmp_path: Path
+) -> None:
+    workspace.deploy("web", replicas=6)
+    workspace.create_budget("web", max_unavailable=2)
+    policy = life_time_policy("descheduler/v1alpha2", workspace.name)
 
-    done = plan(plane.papers.kubeconfig(ADMIN), policy, tmp_path)
+    done = run_plan(plane.papers.kubeconfig(ADMIN), policy, tmp_path)
 
     assert (done.code, len(done.moves)) == (0, 2), done.err
 
 
-def test_the_admin_is_refused_nothing(plane: Access, room: Room, tmp_path: Path) -> None:
+def test_no_request_of_the_admin_is_refused(
+    plane: Access, workspace: Workspace, tmp_path: Path
+) -> None:
     log = AuditLog.from_now_on(plane.audit_log)
-    plan(plane.papers.kubeconfig(ADMIN), lifetime("resettle/v1", room.name), tmp_path)
+    run_plan(
+        plane.papers.kubeconfig(ADMIN), life_time_policy("resettle/v1", workspace.name), tmp_path
+    )
 
-    asked = log.requests(ADMIN)
-    answers = {it["responseStatus"]["code"] for it in asked if it.get("userAgent") == "resettle"}
+    requests = log.requests(ADMIN)
+    answers = {
+        request["responseStatus"]["code"]
+        for request in requests
+        if request.get("userAgent") == "resettle"
+    }
 
     assert answers == {200}
 
@@ -65,24 +77,32 @@ def test_the_admin_is_refused_nothing(plane: Access, room: Room, tmp_path: Path)
 @pytest.mark.parametrize(
     ("api_version", "granted"),
     [
-        pytest.param("descheduler/v1alpha2", ALWAYS_READ, id="a policy of the descheduler"),
-        pytest.param("resettle/v1", READ_FOR_FIT, id="a policy that judges fit"),
+        pytest.param("descheduler/v1alpha2", ALWAYS_READ, id="a policy of upstream"),
+        pytest.param("resettle/v1", READ_FOR_FIT, id="a policy with node fit"),
     ],
 )
 def test_an_account_that_may_list_what_the_policy_reads_can_plan(
-    api_version: str, granted: dict[str, list[str]], plane: Access, room: Room, tmp_path: Path
+    api_version: str,
+    granted: dict[str, list[str]],
+    plane: Access,
+    workspace: Workspace,
+    tmp_path: Path,
 ) -> None:
-    account = _account(room, granted)
-    room.deploy("web", replicas=2)
+    account = _create_account(workspace, granted)
+    workspace.deploy("web", replicas=2)
 
-    done = plan(_way_in(plane, room, tmp_path), lifetime(api_version, room.name), tmp_path)
+    done = run_plan(
+        _write_kubeconfig(plane, workspace, tmp_path),
+        life_time_policy(api_version, workspace.name),
+        tmp_path,
+    )
 
     assert done.code == 0, done.err
     log = AuditLog(plane.audit_log)
     needed = {("list", name) for names in granted.values() for name in names}
-    # The API server logs a long list after it has answered.
-    eventually("every list in the audit log", lambda: needed <= _read(log, account))
-    assert _read(log, account) == needed
+    # The API server writes a long list to the audit log after it has answered.
+    eventually("every list in the audit log", lambda: needed <= _requests_of(log, account))
+    assert _requests_of(log, account) == needed
 
 
 @pytest.mark.parametrize(
@@ -97,15 +117,19 @@ def test_an_account_that_may_list_what_the_policy_reads_can_plan(
         pytest.param("csinodes", "resettle/v1", id="limits of volumes"),
     ],
 )
-def test_an_account_that_may_not_is_told_verb_and_resource(
-    withheld: str, api_version: str, plane: Access, room: Room, tmp_path: Path
+def test_a_missing_permission_is_named_with_verb_and_resource(
+    withheld: str, api_version: str, plane: Access, workspace: Workspace, tmp_path: Path
 ) -> None:
     granted = {
         group: [name for name in names if name != withheld] for group, names in READ_FOR_FIT.items()
     }
-    account = _account(room, granted)
+    account = _create_account(workspace, granted)
 
-    done = plan(_way_in(plane, room, tmp_path), lifetime(api_version, room.name), tmp_path)
+    done = run_plan(
+        _write_kubeconfig(plane, workspace, tmp_path),
+        life_time_policy(api_version, workspace.name),
+        tmp_path,
+    )
 
     group = next(group for group, names in READ_FOR_FIT.items() if withheld in names)
     says = (
@@ -115,43 +139,47 @@ def test_an_account_that_may_not_is_told_verb_and_resource(
     assert (done.code, done.out, done.err) == (1, "", f"error: {says}\n")
 
 
-def _account(room: Room, granted: dict[str, list[str]]) -> str:
-    """A ServiceAccount that may get and list these, and the name the API server knows it by."""
+def _create_account(workspace: Workspace, granted: dict[str, list[str]]) -> str:
+    """Creates a ServiceAccount that may get and list these; returns its user name."""
     rules = [
         {"apiGroups": [group], "resources": names, "verbs": ["get", "list"]}
         for group, names in granted.items()
         if names
     ]
-    rbac, name = "/apis/rbac.authorization.k8s.io/v1", f"planner-{room.name}"
-    subject = {"kind": "ServiceAccount", "name": "planner", "namespace": room.name}
+    rbac, name = "/apis/rbac.authorization.k8s.io/v1", f"planner-{workspace.name}"
+    subject = {"kind": "ServiceAccount", "name": "planner", "namespace": workspace.name}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    api, meta = room.api, {"metadata": {"name": name}}
+    api, meta = workspace.api, {"metadata": {"name": name}}
     account = {"metadata": {"name": "planner"}}
-    api.post(f"/api/v1/namespaces/{room.name}/serviceaccounts", account).granted()
+    api.post(f"/api/v1/namespaces/{workspace.name}/serviceaccounts", account).granted()
     api.post(f"{rbac}/clusterroles", {**meta, "rules": rules}).granted()
     binding = {**meta, "subjects": [subject], "roleRef": role}
     api.post(f"{rbac}/clusterrolebindings", binding).granted()
-    user = f"system:serviceaccount:{room.name}:planner"
-    eventually("the role in force", lambda: _may_list(room, user, rules[0]))
+    user = f"system:serviceaccount:{workspace.name}:planner"
+    eventually("the role in force", lambda: _may_list(workspace, user, rules[0]))
     return user
 
 
-def _may_list(room: Room, user: str, rule: dict[str, Any]) -> bool:
-    what = {"verb": "list", "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
-    review = {"spec": {"user": user, "resourceAttributes": what}}
+def _may_list(workspace: Workspace, user: str, rule: dict[str, Any]) -> bool:
+    attributes = {"verb": "list", "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
+    review = {"spec": {"user": user, "resourceAttributes": attributes}}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    return bool(room.api.post(path, review).granted()["status"]["allowed"])
+    return bool(workspace.api.post(path, review).granted()["status"]["allowed"])
 
 
-def _way_in(plane: Access, room: Room, folder: Path) -> Path:
-    """A kubeconfig with a token that the API server gave to the account."""
-    path = f"/api/v1/namespaces/{room.name}/serviceaccounts/planner/token"
-    token = room.api.post(path, {"spec": {"expirationSeconds": 3600}}).granted()["status"]["token"]
+def _write_kubeconfig(plane: Access, workspace: Workspace, folder: Path) -> Path:
+    """Writes a kubeconfig with a token of the ServiceAccount."""
+    path = f"/api/v1/namespaces/{workspace.name}/serviceaccounts/planner/token"
+    token = workspace.api.post(path, {"spec": {"expirationSeconds": 3600}}).granted()["status"][
+        "token"
+    ]
     file = folder / "kubeconfig"
     file.write_text(json.dumps(kubeconfig(plane.url, plane.papers.ca, token)))
     return file
 
 
-def _read(log: AuditLog, account: str) -> set[tuple[str, str]]:
-    """The verbs and resources of the account's requests."""
-    return {(it["verb"], it["objectRef"]["resource"]) for it in log.requests(account)}
+def _requests_of(log: AuditLog, account: str) -> set[tuple[str, str]]:
+    """The verbs and resources of the requests of the account."""
+    return {
+        (request["verb"], request["objectRef"]["resource"]) for request in log.requests(account)
+    }

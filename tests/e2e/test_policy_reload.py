@@ -1,4 +1,4 @@
-"""The policy changes under a run, as an editor, a mistake or a ConfigMap would have it."""
+"""The policy of a run changes: edited, broken, deleted, or replaced as a ConfigMap is."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
-from tests.e2e.cluster.old_pods import crowded, left_on_nodes, too_old
+from tests.e2e.cluster.old_pods import create_old_pods, old_pods_policy, uids_on_nodes
 from tests.e2e.cluster.policies import UPSTREAM, policy
-from tests.e2e.cluster.workspace import Room, eventually
-from tests.e2e.processes.run import Account, Policy, Run, settled
-from tests.e2e.servers.faulty_proxy import Between, Fault, to_evictions
+from tests.e2e.cluster.workspace import Workspace, eventually
+from tests.e2e.processes.run import Account, Policy, Run, assert_audit_agrees
+from tests.e2e.servers.faulty_proxy import Fault, FaultyProxy, fault_for_evictions
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 
 EVERY_SECOND = ("--descheduling-interval", "1s")
-NOT_TAKEN = "policy not loaded; the last good one stays in force"
+NOT_LOADED = "policy not loaded; the last good one stays in force"
 NEVER_SECONDS = 10**8
 
 
-def idle(room: Room) -> Policy:
-    """A policy that finds nobody too old."""
-    return too_old(room, NEVER_SECONDS)
+def idle_policy(workspace: Workspace) -> Policy:
+    """A policy by which no pod is too old."""
+    return old_pods_policy(workspace, NEVER_SECONDS)
 
 
 def with_more_kinds(document: Policy) -> Policy:
-    """The same policy, for which namespaces have to be read as well."""
-    everywhere = {"matchExpressions": [{"key": "nobody-has-this", "operator": "DoesNotExist"}]}
+    """The policy with a namespace selector, so that namespaces are read as well."""
+    everywhere = {"matchExpressions": [{"key": "no-such-label", "operator": "DoesNotExist"}]}
     wider: Policy = json.loads(json.dumps(document))
     for config in wider["profiles"][0]["pluginConfig"]:
         if config["name"] == "DefaultEvictor":
@@ -35,119 +35,121 @@ def with_more_kinds(document: Policy) -> Policy:
     return wider
 
 
-def test_a_good_policy_is_taken_while_running(account: Account, api: Api, room: Room) -> None:
-    everybody = crowded(room, 6)
+def test_a_valid_policy_is_loaded_while_running(
+    account: Account, api: Api, workspace: Workspace
+) -> None:
+    all_uids = create_old_pods(workspace, 6)
 
-    with account.run(idle(room), *EVERY_SECOND) as run:
-        run.awaits("cycle done", 2)
-        assert left_on_nodes(room) == everybody
-        replace(run.policy, json.dumps(too_old(room)))
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        assert run.stop() == 0, run.story
+    with account.run(idle_policy(workspace), *EVERY_SECOND) as run:
+        run.wait_for("cycle done", 2)
+        assert uids_on_nodes(workspace) == all_uids
+        replace(run.policy, json.dumps(old_pods_policy(workspace)))
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
-    assert len(run.told("policy loaded")) == 1
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids
+    assert len(run.lines_of("policy loaded")) == 1
 
 
 def replace(file: Path, text: str) -> None:
-    """Has the file say so from one moment to the next."""
+    """Replaces the content of the file in one atomic step."""
     new = file.with_suffix(".new")
     new.write_text(text)
     new.rename(file)
 
 
-def misspelt(file: Path) -> None:
+def misspell_plugin(file: Path) -> None:
     replace(file, file.read_text().replace("PodLifeTime", "PodLifetime"))
 
 
-def garbled(file: Path) -> None:
+def break_yaml(file: Path) -> None:
     replace(file, "profiles: [")
 
 
-def emptied(file: Path) -> None:
+def empty_file(file: Path) -> None:
     replace(file, "")
 
 
-def not_text(file: Path) -> None:
+def write_binary(file: Path) -> None:
     file.write_bytes(b"\xff\xfe")
 
 
-def deleted(file: Path) -> None:
+def delete_file(file: Path) -> None:
     file.unlink()
 
 
-def a_folder(file: Path) -> None:
+def create_folder(file: Path) -> None:
     file.mkdir()
 
 
-MISTAKES = {
-    misspelt: "did you mean `PodLifeTime`?",
-    garbled: "this is not YAML",
-    emptied: "the document is empty",
-    not_text: "is not UTF-8 text",
-    deleted: "there is no file",
-    a_folder: "is a directory",
+BREAK_POLICY = {
+    misspell_plugin: "did you mean `PodLifeTime`?",
+    break_yaml: "this is not YAML",
+    empty_file: "the document is empty",
+    write_binary: "is not UTF-8 text",
+    delete_file: "there is no file",
+    create_folder: "is a directory",
 }
-"""Ways to spoil a policy, each after the one before, and what is said of it."""
+"""Ways to break a policy, each applied after the one before, and the error for it."""
 
 
-def test_each_policy_that_cannot_be_used_is_told_of_once_and_the_last_good_one_stays(
-    account: Account, api: Api, room: Room
+def test_each_invalid_policy_is_logged_once_and_the_last_valid_one_stays(
+    account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 3)
+    all_uids = create_old_pods(workspace, 3)
 
-    with account.run(only_marked(room), *EVERY_SECOND) as run:
-        run.awaits("cycle done")
-        for told, spoil in enumerate(MISTAKES, start=1):
-            spoil(run.policy)
-            run.awaits(NOT_TAKEN, told)
-        run.awaits_more("cycle done", 2)
-        assert left_on_nodes(room) == everybody
-        _mark(room)
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        assert run.stop() == 0, run.story
+    with account.run(only_marked(workspace), *EVERY_SECOND) as run:
+        run.wait_for("cycle done")
+        for count, break_policy in enumerate(BREAK_POLICY, start=1):
+            break_policy(run.policy)
+            run.wait_for(NOT_LOADED, count)
+        run.wait_for_more("cycle done", 2)
+        assert uids_on_nodes(workspace) == all_uids
+        _mark_pods(workspace)
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
-    reasons = [it["reason"] for it in run.told(NOT_TAKEN)]
-    assert [said in reason for said, reason in zip(MISTAKES.values(), reasons, strict=True)] == [
-        True
-    ] * len(MISTAKES), reasons
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids
+    reasons = [line["reason"] for line in run.lines_of(NOT_LOADED)]
+    assert [
+        text in reason for text, reason in zip(BREAK_POLICY.values(), reasons, strict=True)
+    ] == [True] * len(BREAK_POLICY), reasons
 
 
-def only_marked(room: Room) -> Policy:
-    """A policy that minds the age of marked pods only."""
+def only_marked(workspace: Workspace) -> Policy:
+    """A policy by which only marked pods are too old."""
     marked = {"maxPodLifeTimeSeconds": 1, "labelSelector": {"matchLabels": {"marked": "yes"}}}
-    return policy(UPSTREAM, "PodLifeTime", marked, room)
+    return policy(UPSTREAM, "PodLifeTime", marked, workspace)
 
 
-def _mark(room: Room) -> None:
-    for pod in room.running():
-        path = f"{room.pods}/{pod['metadata']['name']}"
-        room.api.patch(path, {"metadata": {"labels": {"marked": "yes"}}}).granted()
+def _mark_pods(workspace: Workspace) -> None:
+    for pod in workspace.list_pods():
+        path = f"{workspace.pods_path}/{pod['metadata']['name']}"
+        workspace.api.patch(path, {"metadata": {"labels": {"marked": "yes"}}}).granted()
 
 
-def test_a_config_map_that_is_swapped_is_taken(
-    account: Account, api: Api, room: Room, tmp_path: Path
+def test_a_replaced_config_map_is_loaded(
+    account: Account, api: Api, workspace: Workspace, tmp_path: Path
 ) -> None:
-    everybody = crowded(room, 6)
+    all_uids = create_old_pods(workspace, 6)
     mounted = tmp_path / "mounted"
-    _mount(mounted, "first", idle(room))
+    _mount(mounted, "first", idle_policy(workspace))
 
     with Run(account.kubeconfig, mounted / "policy.yaml", *EVERY_SECOND) as run:
-        run.awaits("cycle done")
-        _mount(mounted, "second", too_old(room))
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        assert run.stop() == 0, run.story
+        run.wait_for("cycle done")
+        _mount(mounted, "second", old_pods_policy(workspace))
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
-    assert run.told(NOT_TAKEN) == []
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids
+    assert run.lines_of(NOT_LOADED) == []
 
 
 def _mount(folder: Path, version: str, document: Policy) -> None:
-    """Puts a file where a kubelet would: behind a link that is swapped in one step."""
+    """Writes a policy as a kubelet does: behind a link that is replaced in one atomic step."""
     (folder / version).mkdir(parents=True)
     (folder / version / "policy.yaml").write_text(json.dumps(document))
     (folder / "new").symlink_to(version)
@@ -156,86 +158,97 @@ def _mount(folder: Path, version: str, document: Policy) -> None:
         (folder / "policy.yaml").symlink_to("..data/policy.yaml")
 
 
-def test_a_policy_that_reads_other_kinds_is_taken_and_given_up_again(
-    account: Account, api: Api, room: Room
+def test_a_policy_that_reads_more_kinds_is_loaded_and_replaced_again(
+    account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 6)
+    all_uids = create_old_pods(workspace, 6)
 
-    with account.run(idle(room), *EVERY_SECOND) as run:
-        run.awaits("cycle done")
-        replace(run.policy, json.dumps(with_more_kinds(too_old(room))))
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        assert "namespaces" in _watched(account)
-        replace(run.policy, json.dumps(idle(room)))
-        run.awaits("policy loaded", 2)
-        run.awaits_more("cycle done", 2)
-        assert run.stop() == 0, run.story
+    with account.run(idle_policy(workspace), *EVERY_SECOND) as run:
+        run.wait_for("cycle done")
+        replace(run.policy, json.dumps(with_more_kinds(old_pods_policy(workspace))))
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        assert "namespaces" in _watched_resources(account)
+        replace(run.policy, json.dumps(idle_policy(workspace)))
+        run.wait_for("policy loaded", 2)
+        run.wait_for_more("cycle done", 2)
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
-
-
-def _watched(account: Account) -> set[str]:
-    return {it["objectRef"]["resource"] for it in account.audited() if it["verb"] == "watch"}
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids
 
 
-def test_pods_in_doubt_are_not_forgotten_when_other_kinds_are_read(
-    plane: Access, account: Account, api: Api, room: Room
+def _watched_resources(account: Account) -> set[str]:
+    return {
+        request["objectRef"]["resource"]
+        for request in account.requests()
+        if request["verb"] == "watch"
+    }
+
+
+def test_unknown_results_are_kept_when_other_kinds_are_read(
+    plane: Access, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 4)
+    all_uids = create_old_pods(workspace, 4)
 
-    with Between(plane, account) as way:
-        way.fault = to_evictions(Fault.TORN)
-        with account.run(too_old(room), *EVERY_SECOND) as run:
-            run.awaits("answer lost", 4)
-            replace(run.policy, json.dumps(with_more_kinds(too_old(room))))
-            eventually("namespaces to be watched", lambda: "namespaces" in _watched(account))
-            way.fault = lambda method, path: None
-            run.awaits_more("cycle done", 2)
-            assert run.stop() == 0, run.story
+    with FaultyProxy(plane, account) as proxy:
+        proxy.fault = fault_for_evictions(Fault.DROPPED)
+        with account.run(old_pods_policy(workspace), *EVERY_SECOND) as run:
+            run.wait_for("answer lost", 4)
+            replace(run.policy, json.dumps(with_more_kinds(old_pods_policy(workspace))))
+            eventually(
+                "namespaces to be watched", lambda: "namespaces" in _watched_resources(account)
+            )
+            proxy.fault = lambda method, path: None
+            run.wait_for_more("cycle done", 2)
+            assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert account.asked_to_evict() == []
-    assert len(run.told("answer lost")) == 4
-    assert left_on_nodes(room) == everybody == run.unknown
+    assert_audit_agrees(api, account, run)
+    assert account.eviction_requests() == []
+    assert len(run.lines_of("answer lost")) == 4
+    assert uids_on_nodes(workspace) == all_uids == run.unknown
 
 
-def test_kinds_that_cannot_be_listed_at_first_are_listed_later(
-    plane: Access, account: Account, api: Api, room: Room
+def test_kinds_whose_list_fails_are_listed_again_later(
+    plane: Access, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    everybody = crowded(room, 3)
+    all_uids = create_old_pods(workspace, 3)
 
     def no_namespaces(method: str, path: str) -> Fault | None:
-        return Fault.TORN if path.startswith("/api/v1/namespaces?") else None
+        return Fault.DROPPED if path.startswith("/api/v1/namespaces?") else None
 
-    with Between(plane, account) as way, account.run(idle(room), *EVERY_SECOND) as run:
-        run.awaits("cycle done")
-        way.fault = no_namespaces
-        replace(run.policy, json.dumps(with_more_kinds(too_old(room))))
-        run.awaits("cycle failed")
-        assert left_on_nodes(room) == everybody
-        way.fault = lambda method, path: None
-        eventually("an empty room", lambda: not left_on_nodes(room))
-        assert run.stop() == 0, run.story
+    with (
+        FaultyProxy(plane, account) as proxy,
+        account.run(idle_policy(workspace), *EVERY_SECOND) as run,
+    ):
+        run.wait_for("cycle done")
+        proxy.fault = no_namespaces
+        replace(run.policy, json.dumps(with_more_kinds(old_pods_policy(workspace))))
+        run.wait_for("cycle failed")
+        assert uids_on_nodes(workspace) == all_uids
+        proxy.fault = lambda method, path: None
+        eventually("no pods on nodes", lambda: not uids_on_nodes(workspace))
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    assert run.evicted == everybody
+    assert_audit_agrees(api, account, run)
+    assert run.evicted == all_uids
 
 
-def test_an_interval_is_counted_from_start_to_start(account: Account, api: Api, room: Room) -> None:
-    crowded(room, 12)
+def test_the_interval_is_from_start_to_start(
+    account: Account, api: Api, workspace: Workspace
+) -> None:
+    create_old_pods(workspace, 12)
     pace = ("--client-connection-qps", "8", "--client-connection-burst", "1")
 
-    with account.run(too_old(room), "--descheduling-interval", "3s", *pace) as run:
-        run.awaits("cycle done", 4)
-        assert run.stop() == 0, run.story
+    with account.run(old_pods_policy(workspace), "--descheduling-interval", "3s", *pace) as run:
+        run.wait_for("cycle done", 4)
+        assert run.stop() == 0, run.log_text
 
-    settled(api, account, run)
-    ends = run.told("cycle done")
-    starts = [_seconds(it) - it["took"] for it in ends]
+    assert_audit_agrees(api, account, run)
+    ends = run.lines_of("cycle done")
+    starts = [_seconds(line) - line["took"] for line in ends]
     assert ends[0]["took"] > 1
     assert all(after - before > 2.9 for before, after in pairwise(starts))
-    # A cycle that took its time does not push back those after it.
+    # A long cycle does not delay those after it.
     assert starts[1] < _seconds(ends[0]) + 3 - 1
 
 

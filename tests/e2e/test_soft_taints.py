@@ -1,4 +1,4 @@
-"""Which nodes `resettle soft-tainter` taints, before a real API server and under its own guard."""
+"""Which nodes `resettle soft-tainter` taints, with a real API server and its admission policy."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster.workspace import Room
+from tests.e2e.cluster.workspace import Workspace
 from tests.e2e.soft_taints.account import TainterAccount
 from tests.e2e.soft_taints.builders import (
+    APPROPRIATE,
     BOTH,
-    CALM,
     KUBERNETES,
-    MARK,
     OPENSHIFT,
-    fill,
-    give,
-    marked,
-    marks,
-    once,
+    OVERUTILIZED,
+    fill_node,
     policy,
-    soft,
-    written,
+    run_once,
+    set_taints,
+    soft_taint,
+    soft_taints_of,
+    tainted_nodes,
+    taints_of,
 )
 from tools.control_plane.api import Object
 
@@ -32,26 +32,26 @@ UP_ONLY = {"low": 0, "high": 10, "from_mean": True}
 MEDIUM = {"low": 20, "high": 50}
 
 
-def choose(room: Room, use: list[int], cordoned: tuple[int, ...] = ()) -> list[str]:
-    """As many nodes as there are figures, each of them that full."""
-    chosen = room.nodes[: len(use)]
+def fill_nodes(workspace: Workspace, use: list[int], cordoned: tuple[int, ...] = ()) -> list[str]:
+    """Fills as many nodes as there are percentages; returns their names."""
+    chosen = workspace.nodes[: len(use)]
     for i, (name, percent) in enumerate(zip(chosen, use, strict=True)):
         parts = {
-            "metadata": {"labels": {"of": room.name}},
+            "metadata": {"labels": {"of": workspace.name}},
             "spec": {"unschedulable": i in cordoned},
         }
-        room.api.patch(f"/api/v1/nodes/{name}", parts).granted()
-        fill(room, name, percent)
+        workspace.api.patch(f"/api/v1/nodes/{name}", parts).granted()
+        fill_node(workspace, name, percent)
     return chosen
 
 
 @pytest.mark.parametrize(
     ("use", "cordoned", "lines", "expected"),
     [
-        pytest.param([10, 50, 90], (), TEN_OFF, [[], [CALM], BOTH], id="ten off the mean"),
+        pytest.param([10, 50, 90], (), TEN_OFF, [[], [APPROPRIATE], BOTH], id="ten off the mean"),
         pytest.param([10, 50, 90], (), UP_ONLY, [[], [], BOTH], id="under up to the mean"),
-        pytest.param([10, 50, 90], (), MEDIUM, [[], [CALM], BOTH], id="at percentages"),
-        pytest.param([10, 50, 90], (0,), TEN_OFF, [[], [], BOTH], id="nobody is under"),
+        pytest.param([10, 50, 90], (), MEDIUM, [[], [APPROPRIATE], BOTH], id="at percentages"),
+        pytest.param([10, 50, 90], (0,), TEN_OFF, [[], [], BOTH], id="none under"),
         pytest.param([10, 10, 10], (), TEN_OFF, [[], [], []], id="all alike and empty"),
         pytest.param([90, 90, 90], (), TEN_OFF, [[], [], []], id="all alike and full"),
         pytest.param([95, 97, 99], (), TEN_OFF, [[], [], []], id="no line above 100"),
@@ -59,148 +59,158 @@ def choose(room: Room, use: list[int], cordoned: tuple[int, ...] = ()) -> list[s
             [0, 0, 30],
             (),
             {"low": 20, "high": 20, "from_mean": True},
-            [[], [], [CALM]],
+            [[], [], [APPROPRIATE]],
             id="nor below 0",
         ),
         pytest.param([90], (), MEDIUM, [BOTH], id="the only node"),
-        pytest.param([36, 35, 0], (), UP_ONLY, [BOTH, BOTH, []], id="two above"),
+        pytest.param([36, 35, 0], (), UP_ONLY, [BOTH, BOTH, []], id="two over"),
     ],
 )
 @pytest.mark.parametrize("style", ["OpenShift", "Levels"])
-def test_each_node_is_marked_by_its_band_whatever_it_was_marked_with(
+def test_each_node_is_tainted_by_its_band_whatever_taints_it_had(
     use: list[int],
     cordoned: tuple[int, ...],
     lines: Object,
     expected: list[list[str]],
     style: str,
     tainter: TainterAccount,
-    room: Room,
+    workspace: Workspace,
 ) -> None:
     prefix = OPENSHIFT if style == "OpenShift" else KUBERNETES
-    chosen = choose(room, use, cordoned)
+    chosen = fill_nodes(workspace, use, cordoned)
     for name in chosen:
-        give(room.api, name, GPU, soft(f"{prefix}/overutilized-3=level9"), LOST)
-    document = policy(room, selector=f"of={room.name}", softTaints={"style": style}, **lines)
+        set_taints(workspace.api, name, GPU, soft_taint(f"{prefix}/overutilized-3=level9"), LOST)
+    document = policy(
+        workspace, selector=f"of={workspace.name}", softTaints={"style": style}, **lines
+    )
 
-    once(tainter, document)
+    run_once(tainter, document)
 
     if style == "Levels":
-        expected = [[MARK] if it == BOTH else [] for it in expected]
+        expected = [[OVERUTILIZED] if taints == BOTH else [] for taints in expected]
     for name, wanted in zip(chosen, expected, strict=True):
-        assert marks(room.api, name) == wanted
-        others = [it for it in written(room.api, name) if not it["key"].startswith(prefix)]
-        assert others == [GPU, LOST], "as and where they were"
-    assert sorted(tainter.patched()) == chosen, "one patch a node"
+        assert soft_taints_of(workspace.api, name) == wanted
+        others = [
+            taint for taint in taints_of(workspace.api, name) if not taint["key"].startswith(prefix)
+        ]
+        assert others == [GPU, LOST], "unchanged"
+    assert sorted(tainter.patched_nodes()) == chosen, "one patch a node"
 
 
-def test_what_is_right_is_not_written_again(tainter: TainterAccount, room: Room) -> None:
-    chosen = choose(room, [90, 10])
+def test_correct_taints_are_not_written_again(
+    tainter: TainterAccount, workspace: Workspace
+) -> None:
+    chosen = fill_nodes(workspace, [90, 10])
 
-    once(tainter, policy(room))
-    once(tainter, policy(room))
+    run_once(tainter, policy(workspace))
+    run_once(tainter, policy(workspace))
 
-    assert tainter.patched() == chosen[:1]
+    assert tainter.patched_nodes() == chosen[:1]
 
 
 @pytest.mark.parametrize(
     ("scale", "levels"),
     [("Linear", [0, 1, 2, 3, 3, 3]), ("Exponential", [0, 1, 2, 2, 3, 3])],
 )
-def test_the_fuller_a_node_the_more_taints_of_different_keys(
-    scale: str, levels: list[int], tainter: TainterAccount, room: Room
+def test_a_fuller_node_gets_more_levels(
+    scale: str, levels: list[int], tainter: TainterAccount, workspace: Workspace
 ) -> None:
-    chosen = choose(room, [50, 51, 75, 84, 88, 100])
-    graded = policy(room, softTaints={"levels": 3, "scale": scale})
+    chosen = fill_nodes(workspace, [50, 51, 75, 84, 88, 100])
+    graded = policy(workspace, softTaints={"levels": 3, "scale": scale})
 
-    once(tainter, graded)
+    run_once(tainter, graded)
 
-    assert [len(marks(room.api, name)) for name in chosen] == levels
-    assert marks(room.api, chosen[-1]) == [
+    assert [len(soft_taints_of(workspace.api, name)) for name in chosen] == levels
+    assert soft_taints_of(workspace.api, chosen[-1]) == [
         f"{KUBERNETES}/overutilized=level1",
         f"{KUBERNETES}/overutilized-2=level2",
         f"{KUBERNETES}/overutilized-3=level3",
     ]
-    assert len(tainter.patched()) == sum(map(bool, levels)), "all levels of a node at once"
+    assert len(tainter.patched_nodes()) == sum(map(bool, levels)), (
+        "all levels of a node in one patch"
+    )
 
 
-def test_a_cap_lets_the_fullest_have_the_taints_and_a_margin_keeps_them(
-    tainter: TainterAccount, room: Room
+def test_a_cap_selects_the_fullest_nodes_and_a_margin_keeps_their_taints(
+    tainter: TainterAccount, workspace: Workspace
 ) -> None:
-    chosen = choose(room, [90, 80, 70, 60, 10, 10])
-    held = policy(room, softTaints={"maxPercentOfNodes": 30, "releaseMargin": 10})
+    chosen = fill_nodes(workspace, [90, 80, 70, 60, 10, 10])
+    held = policy(workspace, softTaints={"maxPercentOfNodes": 30, "releaseMargin": 10})
 
-    once(tainter, held)
-    assert marked(room.api, chosen) == chosen[:2]
+    run_once(tainter, held)
+    assert tainted_nodes(workspace.api, chosen) == chosen[:2]
 
-    fill(room, chosen[2], 85)
-    fill(room, chosen[0], 45)
-    once(tainter, held)
-    assert marked(room.api, chosen) == chosen[1:3], "fuller by more than the margin goes first"
+    fill_node(workspace, chosen[2], 85)
+    fill_node(workspace, chosen[0], 45)
+    run_once(tainter, held)
+    assert tainted_nodes(workspace.api, chosen) == chosen[1:3], (
+        "a node that is fuller by more than the margin"
+    )
 
 
-def test_a_hard_taint_under_our_key_stays_and_is_no_obstacle(
-    tainter: TainterAccount, room: Room
-) -> None:
-    (name,) = choose(room, [90])
+def test_a_hard_taint_with_our_key_stays(tainter: TainterAccount, workspace: Workspace) -> None:
+    (name,) = fill_nodes(workspace, [90])
     hard = {"key": f"{KUBERNETES}/overutilized", "value": "by-hand", "effect": "NoSchedule"}
-    give(room.api, name, hard)
-    document = policy(room, selector=f"of={room.name}")
+    set_taints(workspace.api, name, hard)
+    document = policy(workspace, selector=f"of={workspace.name}")
 
-    once(tainter, document)
-    assert written(room.api, name) == [hard, soft(MARK)]
+    run_once(tainter, document)
+    assert taints_of(workspace.api, name) == [hard, soft_taint(OVERUTILIZED)]
 
-    once(tainter, document, "--remove-only")
-    assert written(room.api, name) == [hard]
-
-
-def test_a_dry_run_from_the_start_writes_nothing(tainter: TainterAccount, room: Room) -> None:
-    chosen = choose(room, [90, 10])
-
-    lines = once(tainter, policy(room), "--dry-run")
-
-    assert marked(room.api, room.nodes) == []
-    assert [it["node"] for it in lines if it["msg"] == "would taint"] == chosen[:1]
-    assert list(tainter.audited("patch", "update")) == []
+    run_once(tainter, document, "--remove-only")
+    assert taints_of(workspace.api, name) == [hard]
 
 
-def test_what_a_dry_run_finds_tainted_it_cleans(tainter: TainterAccount, room: Room) -> None:
-    chosen = choose(room, [90, 10])
-    once(tainter, policy(room))
-    assert marked(room.api, chosen) == chosen[:1]
-
-    once(tainter, policy(room), "--dry-run")
-
-    assert marked(room.api, chosen) == []
-
-
-def test_a_policy_without_thresholds_has_all_of_ours_removed_and_nothing_else(
-    tainter: TainterAccount, room: Room
+def test_a_dry_run_from_the_start_writes_nothing(
+    tainter: TainterAccount, workspace: Workspace
 ) -> None:
-    chosen = choose(room, [90, 10])
-    give(room.api, chosen[0], GPU, soft(MARK))
-    give(room.api, chosen[1], soft(f"{KUBERNETES}/overutilized-2=level2"), LOST)
+    chosen = fill_nodes(workspace, [90, 10])
 
-    once(tainter, {**policy(room), "profiles": []})
+    lines = run_once(tainter, policy(workspace), "--dry-run")
 
-    assert [written(room.api, name) for name in chosen] == [[GPU], [LOST]]
+    assert tainted_nodes(workspace.api, workspace.nodes) == []
+    assert [line["node"] for line in lines if line["msg"] == "would taint"] == chosen[:1]
+    assert list(tainter.requests("patch", "update")) == []
+
+
+def test_a_dry_run_removes_existing_taints(tainter: TainterAccount, workspace: Workspace) -> None:
+    chosen = fill_nodes(workspace, [90, 10])
+    run_once(tainter, policy(workspace))
+    assert tainted_nodes(workspace.api, chosen) == chosen[:1]
+
+    run_once(tainter, policy(workspace), "--dry-run")
+
+    assert tainted_nodes(workspace.api, chosen) == []
+
+
+def test_a_policy_without_thresholds_removes_only_our_taints(
+    tainter: TainterAccount, workspace: Workspace
+) -> None:
+    chosen = fill_nodes(workspace, [90, 10])
+    set_taints(workspace.api, chosen[0], GPU, soft_taint(OVERUTILIZED))
+    set_taints(workspace.api, chosen[1], soft_taint(f"{KUBERNETES}/overutilized-2=level2"), LOST)
+
+    run_once(tainter, {**policy(workspace), "profiles": []})
+
+    assert [taints_of(workspace.api, name) for name in chosen] == [[GPU], [LOST]]
 
 
 def test_after_an_uninstall_both_styles_are_removed_without_a_policy(
-    tainter: TainterAccount, room: Room, tmp_path: Path
+    tainter: TainterAccount, workspace: Workspace, tmp_path: Path
 ) -> None:
-    nodes = room.nodes[:2]
-    give(room.api, nodes[0], GPU, soft(MARK))
-    give(room.api, nodes[1], *map(soft, BOTH), LOST)
+    nodes = workspace.nodes[:2]
+    set_taints(workspace.api, nodes[0], GPU, soft_taint(OVERUTILIZED))
+    set_taints(workspace.api, nodes[1], *map(soft_taint, BOTH), LOST)
 
-    done = tainter.command("--remove-only", "--once")
+    done = tainter.run_command("--remove-only", "--once")
 
     assert done.code == 0, done.err
-    assert [written(room.api, name) for name in nodes] == [[GPU], [LOST]]
+    assert [taints_of(workspace.api, name) for name in nodes] == [[GPU], [LOST]]
 
 
-def test_the_account_needs_no_more_than_check_access_asks_for(
-    tainter: TainterAccount, room: Room
+def test_the_account_has_all_that_check_access_requires(
+    tainter: TainterAccount, workspace: Workspace
 ) -> None:
-    done = tainter.checked(policy(room))
+    done = tainter.check_access(policy(workspace))
 
     assert (done.code, "NO" in done.out) == (0, False), done.out

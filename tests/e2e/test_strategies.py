@@ -1,8 +1,8 @@
-"""Each strategy, end to end: what is wrong in a cluster is put right, and then left in peace.
+"""Each strategy, end to end: violations in a cluster are corrected, and then nothing moves.
 
-A world goes wrong as real ones do: workloads are placed by the scheduler, and nodes change under
-them. Whether it is wrong is not for resettle to say (`violations.py` does). Then runs follow one
-another until one finds nothing to move.
+Violations come about as in real clusters: workloads are placed by the scheduler, and then nodes
+change. They are found without resettle (`violations.py`). Then resettle runs until a run finds
+nothing to move.
 """
 
 from __future__ import annotations
@@ -18,49 +18,49 @@ from tests.e2e.cluster.policies import OURS, UPSTREAM, Args, policy
 from tests.e2e.cluster.violation_scenarios import (
     PREFERRED,
     REQUIRED,
-    a_preferred_node_joins,
-    copies_crowd_a_node,
-    nodes_are_left_with_little,
-    nodes_are_tainted,
-    nodes_lose_a_label,
-    nodes_turn_out_to_share_a_rack,
-    one_node_takes_all,
-    racks_are_added,
-    racks_were_closed,
-    some_pods_crash,
-    some_pods_fail,
-    some_pods_restart,
+    add_preferred_nodes,
+    add_racks,
+    crash_some_pods,
+    fail_some_pods,
+    fill_one_node,
+    leave_nodes_underused,
+    place_pods_in_one_rack,
+    put_duplicates_on_one_node,
+    put_nodes_in_one_rack,
+    remove_node_labels,
+    restart_some_pods,
+    taint_two_nodes,
 )
 from tests.e2e.cluster.violations import (
-    Wrongs,
-    copies_on_one_node,
+    FindViolations,
     crashing_pods,
+    duplicate_pods,
     failed_pods,
-    hardly_used,
-    lopsided,
     pods_off_preferred_nodes,
-    pods_off_their_nodes,
     pods_on_tainted_nodes,
-    pods_too_near,
-    restless_pods,
-    uneven,
+    pods_sharing,
+    pods_violating_affinity,
+    pods_with_restarts,
+    unbalanced_nodes,
+    underused_nodes,
+    uneven_spread,
 )
-from tests.e2e.cluster.workloads import Arrange, look, uids, until_nothing_moves
-from tests.e2e.cluster.workspace import Room
-from tests.e2e.processes.run import Account, settled
+from tests.e2e.cluster.workloads import SetUp, read_cluster, run_until_nothing_moves, uids
+from tests.e2e.cluster.workspace import Workspace
+from tests.e2e.processes.run import Account, assert_audit_agrees
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 
 
 class Case(NamedTuple):
-    """A strategy, how its kind of wrong comes about, and how to tell."""
+    """A strategy, a function that causes its violation, and one that finds it."""
 
     strategy: str
     args: Args
-    arrange: Arrange
-    wrongs: Wrongs
+    set_up: SetUp
+    find_violations: FindViolations
     elsewhere: bool = True
-    """Whether it is the place that was wrong, so that replacements must have another."""
+    """Whether replacements must be on other nodes."""
 
 
 SHARES = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
@@ -69,7 +69,7 @@ CASES = [
         Case(
             "PodLifeTime",
             {"maxPodLifeTimeSeconds": 1, "states": ["CrashLoopBackOff"]},
-            some_pods_crash,
+            crash_some_pods,
             crashing_pods,
             elsewhere=False,
         ),
@@ -79,7 +79,7 @@ CASES = [
         Case(
             "RemoveFailedPods",
             {"minPodLifetimeSeconds": 0, "reasons": ["Shutdown"]},
-            some_pods_fail,
+            fail_some_pods,
             failed_pods,
             elsewhere=False,
         ),
@@ -89,22 +89,22 @@ CASES = [
         Case(
             "RemovePodsHavingTooManyRestarts",
             {"podRestartThreshold": 40},
-            some_pods_restart,
-            restless_pods(40),
+            restart_some_pods,
+            pods_with_restarts(40),
             elsewhere=False,
         ),
         id="RemovePodsHavingTooManyRestarts",
     ),
     pytest.param(
-        Case("RemovePodsViolatingNodeTaints", {}, nodes_are_tainted, pods_on_tainted_nodes),
+        Case("RemovePodsViolatingNodeTaints", {}, taint_two_nodes, pods_on_tainted_nodes),
         id="RemovePodsViolatingNodeTaints",
     ),
     pytest.param(
         Case(
             "RemovePodsViolatingNodeAffinity",
             {"nodeAffinityType": [REQUIRED]},
-            nodes_lose_a_label,
-            pods_off_their_nodes,
+            remove_node_labels,
+            pods_violating_affinity,
         ),
         id="RemovePodsViolatingNodeAffinity, required",
     ),
@@ -112,7 +112,7 @@ CASES = [
         Case(
             "RemovePodsViolatingNodeAffinity",
             {"nodeAffinityType": [PREFERRED]},
-            a_preferred_node_joins,
+            add_preferred_nodes,
             pods_off_preferred_nodes,
         ),
         id="RemovePodsViolatingNodeAffinity, preferred",
@@ -121,21 +121,21 @@ CASES = [
         Case(
             "RemovePodsViolatingInterPodAntiAffinity",
             {},
-            nodes_turn_out_to_share_a_rack,
-            pods_too_near("rack"),
+            put_nodes_in_one_rack,
+            pods_sharing("rack"),
         ),
         id="RemovePodsViolatingInterPodAntiAffinity",
     ),
     pytest.param(
-        Case("RemoveDuplicates", {}, copies_crowd_a_node, copies_on_one_node),
+        Case("RemoveDuplicates", {}, put_duplicates_on_one_node, duplicate_pods),
         id="RemoveDuplicates",
     ),
     pytest.param(
         Case(
             "RemovePodsViolatingTopologySpreadConstraint",
             {},
-            racks_are_added,
-            uneven("rack"),
+            add_racks,
+            uneven_spread("rack"),
         ),
         id="RemovePodsViolatingTopologySpreadConstraint, hard",
     ),
@@ -143,13 +143,13 @@ CASES = [
         Case(
             "RemovePodsViolatingTopologySpreadConstraint",
             {"constraints": ["ScheduleAnyway"]},
-            racks_were_closed,
-            uneven("rack"),
+            place_pods_in_one_rack,
+            uneven_spread("rack"),
         ),
         id="RemovePodsViolatingTopologySpreadConstraint, soft",
     ),
     pytest.param(
-        Case("LowNodeUtilization", SHARES, one_node_takes_all, lopsided(20, 50)),
+        Case("LowNodeUtilization", SHARES, fill_one_node, unbalanced_nodes(20, 50)),
         id="LowNodeUtilization",
     ),
 ]
@@ -158,47 +158,49 @@ VERSIONS = [pytest.param(UPSTREAM, id="v1alpha2"), pytest.param(OURS, id="v1")]
 
 @pytest.mark.parametrize("api_version", VERSIONS)
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_wrong_is_put_right_and_then_left_in_peace(
-    case: Case, api_version: str, account: Account, api: Api, room: Room
+def test_violations_are_corrected_and_then_nothing_moves(
+    case: Case, api_version: str, account: Account, api: Api, workspace: Workspace
 ) -> None:
-    put_right(case, api_version, account, api, room)
+    assert_corrected(case, api_version, account, api, workspace)
 
 
 @pytest.fixture(scope="module")
 def packing(plane: Access, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A scheduler that fills nodes up, as HighNodeUtilization takes for granted."""
+    """A scheduler that packs, which HighNodeUtilization relies on."""
     with packing_scheduler(plane, tmp_path_factory.mktemp("packing")) as name:
         yield name
 
 
 @pytest.mark.parametrize("api_version", VERSIONS)
-def test_nodes_that_are_hardly_used_are_emptied_where_the_scheduler_packs(
-    api_version: str, account: Account, api: Api, room: Room, packing: str
+def test_underused_nodes_are_drained_if_the_scheduler_packs(
+    api_version: str, account: Account, api: Api, workspace: Workspace, packing: str
 ) -> None:
-    mishap = partial(nodes_are_left_with_little, scheduler=packing)
-    case = Case("HighNodeUtilization", {"thresholds": {"cpu": 20}}, mishap, hardly_used(20))
+    set_up = partial(leave_nodes_underused, scheduler=packing)
+    case = Case("HighNodeUtilization", {"thresholds": {"cpu": 20}}, set_up, underused_nodes(20))
 
-    put_right(case, api_version, account, api, room)
+    assert_corrected(case, api_version, account, api, workspace)
 
-    assert {it["spec"]["nodeName"] for it in room.running()} == {room.nodes[0]}
+    assert {pod["spec"]["nodeName"] for pod in workspace.list_pods()} == {workspace.nodes[0]}
 
 
-def put_right(case: Case, api_version: str, account: Account, api: Api, room: Room) -> None:
-    """Has the room go wrong, and holds what the strategy promises."""
-    case.arrange(room)
-    before = look(room)
-    assert case.wrongs(before), "the world is not as it should be for this test"
+def assert_corrected(
+    case: Case, api_version: str, account: Account, api: Api, workspace: Workspace
+) -> None:
+    """Causes the violation, and asserts that the strategy corrects it."""
+    case.set_up(workspace)
+    before = read_cluster(workspace)
+    assert case.find_violations(before), "there is no violation to correct"
 
-    chosen = policy(api_version, case.strategy, case.args, room)
-    runs = until_nothing_moves(account, chosen, room)
+    chosen = policy(api_version, case.strategy, case.args, workspace)
+    runs = run_until_nothing_moves(account, chosen, workspace)
 
-    after = look(room)
-    assert case.wrongs(after) == []
+    after = read_cluster(workspace)
+    assert case.find_violations(after) == []
     assert len(runs) > 1, "nothing was moved"
-    assert {line["plugin"] for run in runs for line in run.told("evicted")} == {case.strategy}
+    assert {line["plugin"] for run in runs for line in run.lines_of("evicted")} == {case.strategy}
     if case.elsewhere:
-        left = {line["node"] for run in runs for line in run.told("evicted")}
-        new = [it for it in after.pods if it["metadata"]["uid"] not in uids(before.pods)]
+        left = {line["node"] for run in runs for line in run.lines_of("evicted")}
+        new = [pod for pod in after.pods if pod["metadata"]["uid"] not in uids(before.pods)]
         assert new
-        assert left.isdisjoint(it["spec"]["nodeName"] for it in new)
-    settled(api, account, *runs)
+        assert left.isdisjoint(pod["spec"]["nodeName"] for pod in new)
+    assert_audit_agrees(api, account, *runs)

@@ -15,82 +15,89 @@ import yaml
 
 from tests import ROOT
 from tests.deploy.values import values
-from tests.e2e.cluster.old_pods import left_on_nodes
+from tests.e2e.cluster.old_pods import uids_on_nodes
 from tests.e2e.cluster.policies import UPSTREAM, policy
-from tests.e2e.cluster.violation_scenarios import nodes_are_tainted
+from tests.e2e.cluster.violation_scenarios import taint_two_nodes
 from tests.e2e.cluster.violations import pods_on_tainted_nodes
-from tests.e2e.cluster.workloads import look
-from tests.e2e.cluster.workspace import Room, eventually
-from tests.e2e.installing.installations import NAMESPACE, SELECTOR, USER, by_helm
+from tests.e2e.cluster.workloads import read_cluster
+from tests.e2e.cluster.workspace import Workspace, eventually
+from tests.e2e.installing.installations import NAMESPACE, SELECTOR, USER, helm_install
 from tests.e2e.installing.terminal import Terminal
 from tests.e2e.kubelet.kubelet import Kubelet
-from tests.e2e.processes.run import Noted, settled
+from tests.e2e.processes.run import AuditedUser, assert_audit_agrees
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
 
 MANIFESTS = ROOT / "tests" / "deploy" / "upstream"
 ACCOUNT = "system:serviceaccount:kube-system:descheduler-sa"
-MAPPED = "descheduler-policy-configmap"
+CONFIG_MAP = "descheduler-policy-configmap"
 
 
 @contextmanager
-def applied(terminal: Terminal, room: Room, form: str, folder: Path) -> Iterator[None]:
-    """descheduler's permissions, a policy in the ConfigMap of its name, and one of its forms."""
-    chosen = policy(UPSTREAM, "RemovePodsViolatingNodeTaints", {}, room)
-    mapped = {
+def apply_manifests(
+    terminal: Terminal, workspace: Workspace, kind: str, folder: Path
+) -> Iterator[None]:
+    """Applies the roles, ConfigMap and one manifest of upstream while the block lasts."""
+    chosen = policy(UPSTREAM, "RemovePodsViolatingNodeTaints", {}, workspace)
+    config_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": MAPPED, "namespace": "kube-system"},
+        "metadata": {"name": CONFIG_MAP, "namespace": "kube-system"},
         "data": {"policy.yaml": yaml.safe_dump(chosen)},
     }
-    (folder / "configmap.yaml").write_text(yaml.safe_dump(mapped))
-    files = [MANIFESTS / "rbac.yaml", folder / "configmap.yaml", MANIFESTS / f"{form}.yaml"]
+    (folder / "configmap.yaml").write_text(yaml.safe_dump(config_map))
+    files = [MANIFESTS / "rbac.yaml", folder / "configmap.yaml", MANIFESTS / f"{kind}.yaml"]
     words = [word for file in files for word in ("-f", file)]
-    terminal.does("kubectl", "apply", *words)
+    terminal.output_of("kubectl", "apply", *words)
     try:
         yield
     finally:
-        terminal.does("kubectl", "delete", *words)
-        # What the deleted made goes a little later.
+        terminal.output_of("kubectl", "delete", *words)
+        # Pods of the deleted objects are deleted a little later.
         pods = "/api/v1/namespaces/kube-system/pods?labelSelector=app%3Ddescheduler"
-        eventually("the last of its pods gone", lambda: not room.api.items(pods))
+        eventually("no pods of upstream's manifests", lambda: not workspace.api.items(pods))
 
 
-@pytest.mark.parametrize("form", ["job", "cronjob", "deployment"])
-def test_its_manifests_do_their_work(
-    form: str, plane: Access, api: Api, room: Room, terminal: Terminal, tmp_path: Path
+@pytest.mark.parametrize("kind", ["job", "cronjob", "deployment"])
+def test_the_manifests_of_upstream_work(
+    kind: str, plane: Access, api: Api, workspace: Workspace, terminal: Terminal, tmp_path: Path
 ) -> None:
-    nodes_are_tainted(room)
-    noted = Noted(plane, ACCOUNT)
+    taint_two_nodes(workspace)
+    audited = AuditedUser(plane, ACCOUNT)
 
-    with Kubelet(plane, "app=descheduler") as kubelet, applied(terminal, room, form, tmp_path):
-        if form == "cronjob":
+    with (
+        Kubelet(plane, "app=descheduler") as kubelet,
+        apply_manifests(terminal, workspace, kind, tmp_path),
+    ):
+        if kind == "cronjob":
             ahead = ("create", "job", "--from=cronjob/descheduler-cronjob", "now")
-            terminal.does("kubectl", "-n", "kube-system", *ahead)
+            terminal.output_of("kubectl", "-n", "kube-system", *ahead)
         first = kubelet.container()
-        first.awaits("cycle done")
-        if form == "deployment":
-            eventually("an answer to its probe", lambda: first.probed("livenessProbe") == 200)
+        first.wait_for("cycle done")
+        if kind == "deployment":
+            eventually("an answer to its probe", lambda: first.probe_status("livenessProbe") == 200)
         else:
-            assert first.ended() == 0, first.story
+            assert first.wait_for_exit() == 0, first.log_text
 
-    assert pods_on_tainted_nodes(look(room)) == []
-    settled(api, noted, *kubelet.containers.values())
-    assert noted.evictions()
+    assert pods_on_tainted_nodes(read_cluster(workspace)) == []
+    assert_audit_agrees(api, audited, *kubelet.containers.values())
+    assert audited.evictions()
 
 
-def test_the_values_of_its_chart_do_their_work(
-    plane: Access, api: Api, room: Room, terminal: Terminal
+def test_the_values_of_the_chart_of_upstream_work(
+    plane: Access, api: Api, workspace: Workspace, terminal: Terminal
 ) -> None:
-    nodes_are_tainted(room)
-    before = left_on_nodes(room)
-    noted = Noted(plane, USER)
+    taint_two_nodes(workspace)
+    before = uids_on_nodes(workspace)
+    audited = AuditedUser(plane, USER)
 
-    with Kubelet(plane, SELECTOR) as kubelet, by_helm(terminal, "-f", values("upstream")):
-        terminal.does("kubectl", "-n", NAMESPACE, "create", "job", "--from=cronjob/resettle", "now")
+    with Kubelet(plane, SELECTOR) as kubelet, helm_install(terminal, "-f", values("upstream")):
+        terminal.output_of(
+            "kubectl", "-n", NAMESPACE, "create", "job", "--from=cronjob/resettle", "now"
+        )
         done = kubelet.container()
-        assert done.ended() == 0, done.story
+        assert done.wait_for_exit() == 0, done.log_text
 
-    assert pods_on_tainted_nodes(look(room)) == []
-    assert left_on_nodes(room) != before
-    settled(api, noted, *kubelet.containers.values())
+    assert pods_on_tainted_nodes(read_cluster(workspace)) == []
+    assert uids_on_nodes(workspace) != before
+    assert_audit_agrees(api, audited, *kubelet.containers.values())

@@ -1,4 +1,4 @@
-"""Balancing by what a real Prometheus says: who goes, and nobody while it cannot be believed."""
+"""Balancing by metrics of a real Prometheus: which pods move, and none on invalid answers."""
 
 from __future__ import annotations
 
@@ -12,29 +12,34 @@ from typing import Any
 import pytest
 
 from tests.e2e.cluster.policies import OURS, UNLIMITED, UPSTREAM
-from tests.e2e.cluster.workloads import ALONE, open_all, open_only, workload
-from tests.e2e.cluster.workspace import Room, eventually
-from tests.e2e.processes.run import RULES, Account, Run, settled
-from tests.e2e.servers.load_prometheus import GAUGE, Pressure
-from tests.e2e.servers.prometheus_gateway import HTML, Gatekeeper
+from tests.e2e.cluster.workloads import (
+    NO_BACKGROUND_EVICTIONS,
+    cordon_all_but,
+    create_deployment,
+    uncordon_all,
+)
+from tests.e2e.cluster.workspace import Workspace, eventually
+from tests.e2e.processes.run import RULES, Account, Run, assert_audit_agrees
+from tests.e2e.servers.load_prometheus import GAUGE, LoadPrometheus
+from tests.e2e.servers.prometheus_gateway import HTML, PrometheusGateway
 from tests.kube.auth.fakes import Authority
 from tools.control_plane.api import Api, Object
 from tools.control_plane.plane import Access
 
-either = pytest.mark.parametrize("version", [UPSTREAM, OURS])
-OFTEN = ("--descheduling-interval", "500ms", *ALONE)
+each_version = pytest.mark.parametrize("version", [UPSTREAM, OURS])
+SHORT_INTERVAL = ("--descheduling-interval", "500ms", *NO_BACKGROUND_EVICTIONS)
 SECRET = "prometheus-token"
 
 
 @pytest.fixture(scope="module")
-def pressure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pressure]:
-    with Pressure(tmp_path_factory.mktemp("pressure")) as made:
-        yield made
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoadPrometheus]:
+    with LoadPrometheus(tmp_path_factory.mktemp("prometheus")) as created:
+        yield created
 
 
 def policy(
-    pressure: Pressure,
-    room: Room,
+    prometheus: LoadPrometheus,
+    workspace: Workspace,
     version: str = OURS,
     *,
     query: str = GAUGE,
@@ -43,100 +48,103 @@ def policy(
     top: Object | None = None,
     **more: Any,
 ) -> Object:
-    """A policy over the nodes of the room that holds nothing back."""
-    made = pressure.policy(selector=f"room={room.name}")
+    """A policy for the nodes of the workspace, without limits."""
+    document = prometheus.policy(selector=f"workspace={workspace.name}")
     ours = version == OURS
-    (profile,) = made["profiles"]
+    (profile,) = document["profiles"]
     (config,) = profile["pluginConfig"]
-    asking = {"source": "Prometheus", "prometheus": {"query": query}, **(metrics or {})}
-    config["args"] = {**config["args"], "metricsUtilization": asking, **more}
-    guard = {"minPodAge": "0s"} if ours else {}
-    profile["pluginConfig"].append({"name": "DefaultEvictor", "args": guard})
+    metrics_source = {"source": "Prometheus", "prometheus": {"query": query}, **(metrics or {})}
+    config["args"] = {**config["args"], "metricsUtilization": metrics_source, **more}
+    evictor_args = {"minPodAge": "0s"} if ours else {}
+    profile["pluginConfig"].append({"name": "DefaultEvictor", "args": evictor_args})
     if provider:
-        made["metricsProviders"][0]["prometheus"] = provider
-    return {**made, "apiVersion": version, **(UNLIMITED if ours else {}), **(top or {})}
+        document["metricsProviders"][0]["prometheus"] = provider
+    return {**document, "apiVersion": version, **(UNLIMITED if ours else {}), **(top or {})}
 
 
-def hot(room: Room, pressure: Pressure, *, count: int = 1, pods: int = 5) -> list[str]:
-    """The first nodes of the room, with pods and under pressure; all others are idle."""
-    nodes = room.nodes[:count]
+def make_hot(
+    workspace: Workspace, prometheus: LoadPrometheus, *, count: int = 1, pods: int = 5
+) -> list[str]:
+    """Makes the first nodes hot, with pods, and all others idle; returns the hot nodes."""
+    nodes = workspace.nodes[:count]
     for i, name in enumerate(nodes):
-        open_only(room, name)
-        workload(room, f"app-{i}", pods)
-    open_all(room)
-    shares = dict.fromkeys(room.nodes, 0.01) | {
+        cordon_all_but(workspace, name)
+        create_deployment(workspace, f"app-{i}", pods)
+    uncordon_all(workspace)
+    shares = dict.fromkeys(workspace.nodes, 0.01) | {
         name: round(0.9 - i / 20, 2) for i, name in enumerate(nodes)
     }
-    pressure.sets(shares)
+    prometheus.set_loads(shares)
     return nodes
 
 
-def once(account: Account, document: Object, code: int = 0) -> Run:
-    with account.run(document, *ALONE) as run:
-        assert run.ended() == code, run.story
+def run_once(account: Account, document: Object, code: int = 0) -> Run:
+    with account.run(document, *NO_BACKGROUND_EVICTIONS) as run:
+        assert run.wait_for_exit() == code, run.log_text
     return run
 
 
-def left(before: dict[str, str], run: Run) -> dict[str, int]:
-    """How many pods left each node."""
-    return dict(Counter(before[line["pod"]] for line in run.told("evicted")))
+def evicted_by_node(before: dict[str, str], run: Run) -> dict[str, int]:
+    """The number of evicted pods by node."""
+    return dict(Counter(before[line["pod"]] for line in run.lines_of("evicted")))
 
 
-def homes(room: Room) -> dict[str, str]:
+def nodes_by_pod(workspace: Workspace) -> dict[str, str]:
     return {
-        f"{room.name}/{it['metadata']['name']}": it["spec"]["nodeName"] for it in room.running()
+        f"{workspace.name}/{pod['metadata']['name']}": pod["spec"]["nodeName"]
+        for pod in workspace.list_pods()
     }
 
 
-# -- who goes -------------------------------------------------------------------------------------
+# -- which pods move ------------------------------------------------------------------------------
 
 
-@either
+@each_version
 @pytest.mark.parametrize(("limit", "moves"), [(None, 1), (2, 2)])
-def test_a_hot_node_gives_away_one_pod_or_as_many_as_it_is_told(
+def test_one_pod_leaves_a_hot_node_or_as_many_as_configured(
     version: str,
     limit: int | None,
     moves: int,
-    pressure: Pressure,
+    prometheus: LoadPrometheus,
     account: Account,
-    room: Room,
+    workspace: Workspace,
     api: Api,
 ) -> None:
-    (name,) = hot(room, pressure)
-    before = homes(room)
+    (name,) = make_hot(workspace, prometheus)
+    before = nodes_by_pod(workspace)
     more: dict[str, Any] = {} if limit is None else {"evictionLimits": {"node": limit}}
 
-    run = once(account, policy(pressure, room, version, **more))
+    run = run_once(account, policy(prometheus, workspace, version, **more))
 
-    assert left(before, run) == {name: moves}
-    settled(api, account, run)
+    assert evicted_by_node(before, run) == {name: moves}
+    assert_audit_agrees(api, account, run)
 
 
-@either
-def test_the_hottest_come_first_where_a_limit_ends_it(
-    version: str, pressure: Pressure, account: Account, room: Room, api: Api
+@each_version
+def test_the_hottest_nodes_come_first_if_a_limit_ends_the_cycle(
+    version: str, prometheus: LoadPrometheus, account: Account, workspace: Workspace, api: Api
 ) -> None:
-    room.another_node()  # no more pods come to a cool node than may leave a hot one
-    nodes = hot(room, pressure, count=4, pods=6)
-    before = homes(room)
+    workspace.add_node()  # a cool node receives no more pods than may leave a hot one
+    nodes = make_hot(workspace, prometheus, count=4, pods=6)
+    before = nodes_by_pod(workspace)
     top = {"maxNoOfPodsToEvictTotal": 5, "maxNoOfPodsToEvictPerNode": 2}
-    document = policy(pressure, room, version, top=top, evictionLimits={"node": 2})
+    document = policy(prometheus, workspace, version, top=top, evictionLimits={"node": 2})
     document.pop("maxPercentOfPodsToEvict", None)
 
-    run = once(account, document)
+    run = run_once(account, document)
 
-    found = left(before, run)
-    assert (sum(found.values()), found[nodes[0]]) == (5, 2)
-    # Ours passes over a pod that the scheduler would rather put on another hot node.
-    assert version == OURS or found == {nodes[0]: 2, nodes[1]: 2, nodes[2]: 1}
-    assert max(found.values()) == 2
-    settled(api, account, run)
-
-
-# -- what cannot be believed ----------------------------------------------------------------------
+    evicted = evicted_by_node(before, run)
+    assert (sum(evicted.values()), evicted[nodes[0]]) == (5, 2)
+    # resettle/v1 skips a pod that the scheduler would place on another hot node.
+    assert version == OURS or evicted == {nodes[0]: 2, nodes[1]: 2, nodes[2]: 1}
+    assert max(evicted.values()) == 2
+    assert_audit_agrees(api, account, run)
 
 
-LIES = [
+# -- invalid answers ------------------------------------------------------------------------------
+
+
+INVALID_ANSWERS = [
     pytest.param(f"{GAUGE} * NaN", "not a number (NaN)", id="NaN"),
     pytest.param(f"{GAUGE} + 1", "which is not from 0 to 1", id="above 1"),
     pytest.param(f"{GAUGE} - 1", "which is not from 0 to 1", id="below 0"),
@@ -153,23 +161,23 @@ LIES = [
 ]
 
 
-@either
-@pytest.mark.parametrize(("query", "says"), LIES)
-def test_nobody_goes_by_an_answer_that_cannot_be(
+@each_version
+@pytest.mark.parametrize(("query", "says"), INVALID_ANSWERS)
+def test_nothing_moves_on_an_invalid_answer(
     version: str,
     query: str,
     says: str,
-    pressure: Pressure,
+    prometheus: LoadPrometheus,
     account: Account,
-    room: Room,
+    workspace: Workspace,
 ) -> None:
-    hot(room, pressure, pods=2)
+    make_hot(workspace, prometheus, pods=2)
 
-    run = once(account, policy(pressure, room, version, query=query), code=1)
+    run = run_once(account, policy(prometheus, workspace, version, query=query), code=1)
 
-    (failed,) = run.told("plugin failed")
-    assert says in failed["reason"]
-    assert account.asked_to_evict() == []
+    (line,) = run.lines_of("plugin failed")
+    assert says in line["reason"]
+    assert account.eviction_requests() == []
 
 
 @pytest.mark.parametrize(
@@ -178,75 +186,77 @@ def test_nobody_goes_by_an_answer_that_cannot_be(
         pytest.param(
             f'{GAUGE} or label_replace({GAUGE}, "twin", "x", "", "")',
             "usage-ambiguous",
-            id="two figures for each",
+            id="two samples for each node",
         ),
         pytest.param(GAUGE, "usage-stale", id="older than the policy allows"),
     ],
 )
-def test_ours_does_not_choose_between_figures_nor_take_old_ones(
-    query: str, code: str, pressure: Pressure, account: Account, room: Room
+def test_resettle_v1_uses_neither_ambiguous_nor_old_samples(
+    query: str, code: str, prometheus: LoadPrometheus, account: Account, workspace: Workspace
 ) -> None:
-    hot(room, pressure, pods=2)
+    make_hot(workspace, prometheus, pods=2)
     old = {"maxAge": "1ms"} if code == "usage-stale" else {}
 
-    run = once(account, policy(pressure, room, query=query, metrics=old), code=1)
+    run = run_once(account, policy(prometheus, workspace, query=query, metrics=old), code=1)
 
-    (failed,) = run.told("plugin failed")
+    (line,) = run.lines_of("plugin failed")
     words = {"usage-ambiguous": "has 2 samples", "usage-stale": "old"}
-    assert words[code] in failed["reason"]
-    assert account.asked_to_evict() == []
+    assert words[code] in line["reason"]
+    assert account.eviction_requests() == []
 
 
-def test_one_node_without_a_figure_stops_the_peer_and_costs_us_that_node(
-    pressure: Pressure, account: Account, room: Room, api: Api
+def test_a_node_without_a_sample_stops_v1alpha2_and_is_skipped_by_resettle_v1(
+    prometheus: LoadPrometheus, account: Account, workspace: Workspace, api: Api
 ) -> None:
-    (name,) = hot(room, pressure)
-    lost = room.nodes[-1]
+    (name,) = make_hot(workspace, prometheus)
+    lost = workspace.nodes[-1]
     query = f'{GAUGE}{{instance!="{lost}"}}'
-    open_only(room, *room.nodes[:-1])  # the scheduler shall not choose the one that is not known
+    cordon_all_but(
+        workspace, *workspace.nodes[:-1]
+    )  # the scheduler must not choose the node without a sample
 
-    peer = once(account, policy(pressure, room, UPSTREAM, query=query), code=1)
-    assert f"{lost} has no sample in the answer" in peer.told("plugin failed")[0]["reason"]
-    assert account.asked_to_evict() == []
+    upstream = run_once(account, policy(prometheus, workspace, UPSTREAM, query=query), code=1)
+    assert f"{lost} has no sample in the answer" in upstream.lines_of("plugin failed")[0]["reason"]
+    assert account.eviction_requests() == []
 
-    ours = once(account, policy(pressure, room, OURS, query=query))
-    assert len(ours.told("evicted")) == 1
-    settled(api, account, peer, ours)
-    assert name in room.nodes
-
-
-# -- away, and back -------------------------------------------------------------------------------
+    ours = run_once(account, policy(prometheus, workspace, OURS, query=query))
+    assert len(ours.lines_of("evicted")) == 1
+    assert_audit_agrees(api, account, upstream, ours)
+    assert name in workspace.nodes
 
 
-def test_while_prometheus_is_down_or_silent_nobody_goes_and_then_it_goes_on(
-    account: Account, room: Room, api: Api, tmp_path: Path
+# -- down, and up again ---------------------------------------------------------------------------
+
+
+def test_nothing_moves_while_prometheus_does_not_answer_and_then_moves_continue(
+    account: Account, workspace: Workspace, api: Api, tmp_path: Path
 ) -> None:
-    # One that is killed may forget what it knew of other rooms, so this one is nobody else's.
-    with Pressure(tmp_path) as pressure:
-        hot(room, pressure)
-        pressure.server.kill()
-        with account.run(policy(pressure, room, UPSTREAM), *OFTEN) as run:
-            run.awaits("plugin failed", 2)
-            assert "Connection refused" in run.told("plugin failed")[0]["reason"]
-            assert account.asked_to_evict() == []
-            pressure.server.restart()
-            pressure.awaited()
-            run.awaits("evicted")
-            with pressure.server.paused():
-                eventually("a silence", lambda: _silences(run))
-            works_again(run)
+    # A killed Prometheus may lose data of other tests, so this test has its own.
+    with LoadPrometheus(tmp_path) as prometheus:
+        make_hot(workspace, prometheus)
+        prometheus.server.kill()
+        with account.run(policy(prometheus, workspace, UPSTREAM), *SHORT_INTERVAL) as run:
+            run.wait_for("plugin failed", 2)
+            assert "Connection refused" in run.lines_of("plugin failed")[0]["reason"]
+            assert account.eviction_requests() == []
+            prometheus.server.restart()
+            prometheus.wait_until_ready()
+            run.wait_for("evicted")
+            with prometheus.server.paused():
+                eventually("a timeout", lambda: _timeouts(run))
+            wait_until_working(run)
             assert run.stop() == 0
-    settled(api, account, run)
+    assert_audit_agrees(api, account, run)
 
 
-def _silences(run: Run) -> list[Object]:
-    return [it for it in run.told("plugin failed") if "in time" in it["reason"]]
+def _timeouts(run: Run) -> list[Object]:
+    return [line for line in run.lines_of("plugin failed") if "in time" in line["reason"]]
 
 
-def test_a_token_is_shown_and_heard_of_when_it_changes(
-    pressure: Pressure, plane: Access, room: Room, api: Api, tmp_path: Path
+def test_a_token_is_sent_and_a_changed_token_is_read_again(
+    prometheus: LoadPrometheus, plane: Access, workspace: Workspace, api: Api, tmp_path: Path
 ) -> None:
-    hot(room, pressure)
+    make_hot(workspace, prometheus)
     one_secret = {
         "apiGroups": [""],
         "resources": ["secrets"],
@@ -256,43 +266,43 @@ def test_a_token_is_shown_and_heard_of_when_it_changes(
     authority = Authority(tmp_path, "monitoring")
     tls = authority.guarding(authority.issued("prometheus", "localhost"))
     with (
-        Gatekeeper(pressure.url, tls) as keeper,
+        PrometheusGateway(prometheus.url, tls) as gateway,
         Account(plane, api, tmp_path, [*RULES, one_secret]) as account,
     ):
-        keeper.token = "first"
-        put_secret(api, room, "first")
-        reference = {"secretReference": {"namespace": room.name, "name": SECRET}}
+        gateway.token = "first"
+        put_secret(api, workspace, "first")
+        reference = {"secretReference": {"namespace": workspace.name, "name": SECRET}}
         provider = {
-            "url": keeper.url,
+            "url": gateway.url,
             "authToken": reference,
             "caFile": str(authority.certificate),
         }
         limits = {"maxNoOfPodsToEvictTotal": 1}
-        document = policy(pressure, room, provider=provider, top=limits)
+        document = policy(prometheus, workspace, provider=provider, top=limits)
         document.pop("maxPercentOfPodsToEvict", None)
-        with account.run(document, *OFTEN) as run:
-            run.awaits("evicted")
-            keeper.token = "second"
-            failed(run, "it does not accept the token (401)")
-            put_secret(api, room, "second")
-            works_again(run)
-            keeper.says = (200, HTML)
-            failed(run, "is not an answer of Prometheus: <!DOCTYPE html>")
-            keeper.says = (503, b"upgrading")
-            failed(run, "it answered 503: upgrading")
-            keeper.says = None
-            works_again(run)
-            api.delete(f"/api/v1/namespaces/{room.name}/secrets/{SECRET}")
-            failed(run, "which should hold the token, is not there")
-            put_secret(api, room, "second")
-            works_again(run)
+        with account.run(document, *SHORT_INTERVAL) as run:
+            run.wait_for("evicted")
+            gateway.token = "second"
+            wait_for_failure(run, "it does not accept the token (401)")
+            put_secret(api, workspace, "second")
+            wait_until_working(run)
+            gateway.fixed_answer = (200, HTML)
+            wait_for_failure(run, "is not an answer of Prometheus: <!DOCTYPE html>")
+            gateway.fixed_answer = (503, b"upgrading")
+            wait_for_failure(run, "it answered 503: upgrading")
+            gateway.fixed_answer = None
+            wait_until_working(run)
+            api.delete(f"/api/v1/namespaces/{workspace.name}/secrets/{SECRET}")
+            wait_for_failure(run, "which should hold the token, is not there")
+            put_secret(api, workspace, "second")
+            wait_until_working(run)
             assert run.stop() == 0
-        settled(api, account, run)
+        assert_audit_agrees(api, account, run)
 
 
-def put_secret(api: Api, room: Room, token: str) -> None:
-    """Puts the token where the policy says it is."""
-    there = f"/api/v1/namespaces/{room.name}/secrets"
+def put_secret(api: Api, workspace: Workspace, token: str) -> None:
+    """Writes the token to the Secret that the policy names."""
+    there = f"/api/v1/namespaces/{workspace.name}/secrets"
     data = {"prometheusAuthToken": base64.b64encode(token.encode()).decode()}
     body = {"metadata": {"name": SECRET}, "data": data}
     if api.get(f"{there}/{SECRET}").fine:
@@ -301,41 +311,51 @@ def put_secret(api: Api, room: Room, token: str) -> None:
         api.post(there, body).granted()
 
 
-def failed(run: Run, says: str) -> None:
-    """Returns once the plugin has failed in these words."""
-    eventually(says, lambda: [it for it in run.told("plugin failed") if says in it["reason"]])
+def wait_for_failure(run: Run, says: str) -> None:
+    """Waits until the plugin has failed with this reason."""
+    eventually(
+        says, lambda: [line for line in run.lines_of("plugin failed") if says in line["reason"]]
+    )
 
 
-def works_again(run: Run) -> None:
-    """Returns once a whole cycle has gone by in which the plugin did not fail."""
+def wait_until_working(run: Run) -> None:
+    """Waits for two cycles in a row in which the plugin did not fail."""
 
-    def two_in_a_row() -> bool:
-        told = [it["msg"] for it in run.lines if it["msg"] in ("plugin failed", "cycle done")]
-        return told[-2:] == ["cycle done", "cycle done"]
+    def has_two_in_a_row() -> bool:
+        events = [
+            line["msg"] for line in run.lines if line["msg"] in ("plugin failed", "cycle done")
+        ]
+        return events[-2:] == ["cycle done", "cycle done"]
 
-    eventually("cycles without a failure", two_in_a_row)
+    eventually("cycles without a failure", has_two_in_a_row)
 
 
-# -- a plan is a run ------------------------------------------------------------------------------
+# -- plan and snapshot ----------------------------------------------------------------------------
 
 
-def test_what_plan_shows_by_a_live_prometheus_is_what_a_capture_shows(
-    pressure: Pressure, account: Account, room: Room, tmp_path: Path
+def test_a_plan_with_a_live_prometheus_equals_one_with_a_snapshot(
+    prometheus: LoadPrometheus, account: Account, workspace: Workspace, tmp_path: Path
 ) -> None:
-    from tests.e2e.cluster.service_accounts import resettle
+    from tests.e2e.cluster.service_accounts import run_resettle
 
-    (name,) = hot(room, pressure)
+    (name,) = make_hot(workspace, prometheus)
     file = tmp_path / "policy.json"
-    file.write_text(json.dumps(policy(pressure, room, UPSTREAM)))
+    file.write_text(json.dumps(policy(prometheus, workspace, UPSTREAM)))
     capture = tmp_path / "cluster.json.gz"
     live = ("--kubeconfig", str(account.kubeconfig), "--policy", str(file))
 
-    planned = resettle("plan", *live, "-o", "json")
-    took = resettle("snapshot", *live, "-o", str(capture))
-    kept = resettle("plan", "--cluster", str(capture), "--policy", str(file), "-o", "json")
+    planned = run_resettle("plan", *live, "-o", "json")
+    captured = run_resettle("snapshot", *live, "-o", str(capture))
+    from_snapshot = run_resettle(
+        "plan", "--cluster", str(capture), "--policy", str(file), "-o", "json"
+    )
 
-    assert (planned.code, took.code, kept.code) == (0, 0, 0), (planned.err, took.err, kept.err)
+    assert (planned.code, captured.code, from_snapshot.code) == (0, 0, 0), (
+        planned.err,
+        captured.err,
+        from_snapshot.err,
+    )
     (move,) = json.loads(planned.out)["moves"]
     assert move["node"] == name
     assert "by its query (target 50%)" in move["reason"]
-    assert json.loads(kept.out)["moves"] == [move]
+    assert json.loads(from_snapshot.out)["moves"] == [move]

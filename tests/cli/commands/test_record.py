@@ -50,8 +50,8 @@ def lines(text: str) -> list[list[str]]:
 
 
 def test_what_a_run_planned_is_planned_again(tmp_path: Path) -> None:
-    with ApiServer(lopsided_objects()) as pocket:
-        config = pocket.kubeconfig(tmp_path / "kubeconfig")
+    with ApiServer(lopsided_objects()) as api_server:
+        config = api_server.kubeconfig(tmp_path / "kubeconfig")
         words = ("--policy", POLICY, "--kubeconfig", config, "--record", "record")
         done = resettle("run", *words, "--dry-run", cwd=tmp_path)
         assert (done.code, done.out) == (0, "")
@@ -71,8 +71,8 @@ def test_what_a_run_planned_is_planned_again(tmp_path: Path) -> None:
 def test_asked_to_stop_it_stops_and_what_it_wrote_is_whole(tmp_path: Path) -> None:
     write(tmp_path, {"policy.yaml": LIFETIME})
     full = node("n1").holding(pod("a", age="3h"))
-    with ApiServer([full.node, node("n2").node, *full.pods]) as pocket:
-        config = pocket.kubeconfig(tmp_path / "kubeconfig")
+    with ApiServer([full.node, node("n2").node, *full.pods]) as api_server:
+        config = api_server.kubeconfig(tmp_path / "kubeconfig")
         words = ["run", "--policy", "policy.yaml", "--kubeconfig", config, "--record", "record"]
         command = [*RESETTLE, *map(str, words), "--descheduling-interval", "1h"]
         with subprocess.Popen(

@@ -33,14 +33,14 @@ COUNTS = "6 nodes, 34 pods, 7 namespaces, 2 poddisruptionbudgets"
 
 
 @pytest.fixture(scope="module")
-def pocket() -> Iterator[ApiServer]:
-    with ApiServer(lopsided_objects()) as pocket:
-        yield pocket
+def api_server() -> Iterator[ApiServer]:
+    with ApiServer(lopsided_objects()) as api_server:
+        yield api_server
 
 
 @pytest.fixture
-def config(pocket: ApiServer, tmp_path: Path) -> Path:
-    return pocket.kubeconfig(tmp_path / "config")
+def config(api_server: ApiServer, tmp_path: Path) -> Path:
+    return api_server.kubeconfig(tmp_path / "config")
 
 
 def written(file: Path) -> dict[str, Any]:
@@ -133,11 +133,11 @@ def test_other_commands_read_a_capture_as_well(
 def test_only_what_is_needed_is_listed(
     words: tuple[str, ...], asked: set[str], tmp_path: Path
 ) -> None:
-    with ApiServer(lopsided_objects()) as pocket:
-        config = pocket.kubeconfig(tmp_path / "config")
+    with ApiServer(lopsided_objects()) as api_server:
+        config = api_server.kubeconfig(tmp_path / "config")
         resettle("snapshot", "--kubeconfig", config, *words, cwd=tmp_path)
 
-    assert {(it.verb, it.path) for it in pocket.requests} == {("list", path) for path in asked}
+    assert {(it.verb, it.path) for it in api_server.requests} == {("list", path) for path in asked}
 
 
 # -- the time ------------------------------------------------------------------------------------

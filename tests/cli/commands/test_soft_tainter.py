@@ -109,34 +109,34 @@ def test_a_usage_error_is_reported(words: list[str], says: str) -> None:
 # -- in a process of its own ---------------------------------------------------------------------
 
 
-def ended(folder: Path, pocket: ApiServer, *words: str) -> Done:
+def ended(folder: Path, api_server: ApiServer, *words: str) -> Done:
     (folder / "policy.json").write_text(json.dumps(policy()))
-    config = pocket.kubeconfig(folder / "config")
+    config = api_server.kubeconfig(folder / "config")
     given = ("--kubeconfig", config, "--secure-port=0")
     return resettle("soft-tainter", *given, *words, cwd=folder)
 
 
-def taints(pocket: ApiServer, name: str) -> int:
-    found = pocket.store.get("Node", name)
+def taints(api_server: ApiServer, name: str) -> int:
+    found = api_server.store.get("Node", name)
     assert found is not None
     return len(found["spec"].get("taints") or ())
 
 
 def test_one_round_taints_what_is_too_full_and_says_so(tmp_path: Path) -> None:
-    with ApiServer([*full("hot", 90), *full("cool", 10)]) as pocket:
-        done = ended(tmp_path, pocket, *POLICY, "--once")
+    with ApiServer([*full("hot", 90), *full("cool", 10)]) as api_server:
+        done = ended(tmp_path, api_server, *POLICY, "--once")
 
         assert (done.code, done.out) == (0, "")
-        assert [taints(pocket, name) for name in ("hot", "cool")] == [1, 0]
+        assert [taints(api_server, name) for name in ("hot", "cool")] == [1, 0]
         events = [line.split(" ", 2)[2].partition(" node")[0] for line in done.err.splitlines()]
         assert events[1:] == ["tainted", "round done"], done.err
 
 
 def test_after_an_uninstall_no_policy_is_needed_to_clean_up(tmp_path: Path) -> None:
-    with ApiServer(full("hot", 90, SOFT)) as pocket:
-        done = ended(tmp_path, pocket, "--remove-only", "--once")
+    with ApiServer(full("hot", 90, SOFT)) as api_server:
+        done = ended(tmp_path, api_server, "--remove-only", "--once")
 
-        assert (done.code, taints(pocket, "hot")) == (0, 0)
+        assert (done.code, taints(api_server, "hot")) == (0, 0)
 
 
 def test_a_bad_policy_is_reported_before_a_cluster_is_looked_for(tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ def test_a_bad_policy_is_reported_before_a_cluster_is_looked_for(tmp_path: Path)
 
 
 def test_it_stops_when_asked_to(tmp_path: Path) -> None:
-    with ApiServer(full("hot", 90)) as pocket:
+    with ApiServer(full("hot", 90)) as api_server:
         (tmp_path / "policy.json").write_text(json.dumps(policy()))
-        config = pocket.kubeconfig(tmp_path / "config")
+        config = api_server.kubeconfig(tmp_path / "config")
         given = ["--kubeconfig", str(config), "--secure-port=0", *POLICY]
         words = [*RESETTLE, "soft-tainter", *given]
         with subprocess.Popen(
@@ -165,13 +165,13 @@ def test_it_stops_when_asked_to(tmp_path: Path) -> None:
                     running.send_signal(signal.SIGTERM)
             assert running.wait() == 0, said
         assert "stopping" in said[-1]
-        assert taints(pocket, "hot") == 1, "it comes back soon; who goes for good removes them"
+        assert taints(api_server, "hot") == 1, "it comes back soon; who goes for good removes them"
 
 
 def test_what_it_needs_to_be_allowed_is_asked_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "policy.json").write_text(json.dumps(policy()))
-    with ApiServer() as pocket:
-        config = pocket.kubeconfig(tmp_path / "config")
+    with ApiServer() as api_server:
+        config = api_server.kubeconfig(tmp_path / "config")
         words = ("--kubeconfig", config, *POLICY, "--leader-elect", "--component=soft-tainter")
         done = resettle("check-access", *words, cwd=tmp_path)
 

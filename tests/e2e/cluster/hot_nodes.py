@@ -5,22 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from tests.e2e.cluster.policies import OURS, UNLIMITED
-from tests.e2e.cluster.workloads import ALONE, open_all, open_only, workload
-from tests.e2e.cluster.workspace import Room
+from tests.e2e.cluster.workloads import (
+    NO_BACKGROUND_EVICTIONS,
+    cordon_all_but,
+    create_deployment,
+    uncordon_all,
+)
+from tests.e2e.cluster.workspace import Workspace
 from tests.e2e.processes.run import Run
 from tools.control_plane.api import Object
 
-OFTEN = ("--descheduling-interval", "300ms", *ALONE)
+SHORT_INTERVAL = ("--descheduling-interval", "300ms", *NO_BACKGROUND_EVICTIONS)
 
 
-def policy(room: Room, plugin: str, version: str = OURS, **args: Any) -> Object:
-    """One plugin over the nodes of the room; each of them has 8 cpu."""
+def policy(workspace: Workspace, plugin: str, version: str = OURS, **args: Any) -> Object:
+    """A policy with one plugin, for the nodes of the workspace; each node has 8 cpu."""
     ours = version == OURS
-    guard = {"minPodAge": "0s"} if ours else {}
+    evictor_args = {"minPodAge": "0s"} if ours else {}
     return {
         "apiVersion": version,
         "kind": "DeschedulerPolicy",
-        "nodeSelector": f"room={room.name}",
+        "nodeSelector": f"workspace={workspace.name}",
         "metricsProviders": [{"source": "KubernetesMetrics"}],
         **(UNLIMITED if ours else {}),
         "profiles": [
@@ -28,7 +33,7 @@ def policy(room: Room, plugin: str, version: str = OURS, **args: Any) -> Object:
                 "name": "main",
                 "pluginConfig": [
                     {"name": plugin, "args": args},
-                    {"name": "DefaultEvictor", "args": guard},
+                    {"name": "DefaultEvictor", "args": evictor_args},
                 ],
                 "plugins": {"balance": {"enabled": [plugin]}},
             }
@@ -36,18 +41,19 @@ def policy(room: Room, plugin: str, version: str = OURS, **args: Any) -> Object:
     }
 
 
-def crowd(room: Room, pods: int = 4) -> str:
-    """The first node of the room, on which these pods are; the others are empty."""
-    open_only(room, room.nodes[0])
-    workload(room, "app", pods)
-    open_all(room)
-    return room.nodes[0]
+def place_pods_on_first_node(workspace: Workspace, pods: int = 4) -> str:
+    """Places so many pods on the first node, none on the others; returns the name of that node."""
+    cordon_all_but(workspace, workspace.nodes[0])
+    create_deployment(workspace, "app", pods)
+    uncordon_all(workspace)
+    return workspace.nodes[0]
 
 
-def hot_spots(room: Room, times: int = 1, **more: Any) -> Object:
+def low_node_load_policy(workspace: Workspace, times: int = 1, **more: Any) -> Object:
+    """A policy with LowNodeLoad; a node is hot after so many samples above the threshold."""
     condition = {"consecutiveAbnormalities": times, "consecutiveNormalities": 1, "cooldown": "30s"}
     return policy(
-        room,
+        workspace,
         "LowNodeLoad",
         lowThresholds={"cpu": 20},
         highThresholds={"cpu": 60},
@@ -56,6 +62,6 @@ def hot_spots(room: Room, times: int = 1, **more: Any) -> Object:
     )
 
 
-def cycles(run: Run, count: int = 2) -> None:
-    """Returns once so many whole cycles have gone by."""
-    run.awaits_more("cycle done", count + 1)
+def wait_for_cycles(run: Run, count: int = 2) -> None:
+    """Returns once so many whole cycles are done."""
+    run.wait_for_more("cycle done", count + 1)

@@ -1,4 +1,4 @@
-"""What a suite does when this machine lacks a part that it needs."""
+"""Skips or fails a suite when this machine lacks a program that the suite needs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NoReturn
 import pytest
 
 
-def absent(what: str) -> NoReturn:
-    """Skips the test and says why; fails it where everything has to be there (`CI` is set)."""
+def skip_or_fail(what: str) -> NoReturn:
+    """Skips the test with a reason; fails the test if `CI` is set."""
     if os.environ.get("CI"):
         pytest.fail(what)
     pytest.skip(what)

@@ -1,7 +1,7 @@
-"""A kube-scheduler that packs: of the nodes that take a pod it prefers the fullest.
+"""A kube-scheduler that packs: of the feasible nodes it prefers the fullest.
 
-It runs beside the scheduler of the cluster and places the pods that name it. Spreading and all
-other preferences are off, so that nothing but fullness speaks.
+It runs beside the scheduler of the cluster and places the pods whose `schedulerName` is its own.
+All other score plugins are off, so only requests decide.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.control_plane.processes import Crew, free_ports
 
 @contextmanager
 def packing_scheduler(access: Access, folder: Path) -> Iterator[str]:
-    """The name by which pods ask for it, while it runs."""
+    """Runs the scheduler while the block lasts; yields the `schedulerName` for pods."""
     name = f"packing-{os.getpid()}"
     with Crew(access.logs) as crew:
         config = folder / "packing.json"
@@ -36,17 +36,17 @@ def _configuration(access: Access, name: str) -> Object:
         "kind": "NodeResourcesFitArgs",
         "scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]},
     }
-    preferring = {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}
-    way_in = access.papers.kubeconfig("system:kube-scheduler")
+    score_plugins = {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}
+    kubeconfig_file = access.papers.kubeconfig("system:kube-scheduler")
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(way_in), "qps": 1000, "burst": 1000},
+        "clientConnection": {"kubeconfig": str(kubeconfig_file), "qps": 1000, "burst": 1000},
         "leaderElection": {"leaderElect": False},
         "profiles": [
             {
                 "schedulerName": name,
-                "plugins": {"score": preferring},
+                "plugins": {"score": score_plugins},
                 "pluginConfig": [{"name": "NodeResourcesFit", "args": fit}],
             }
         ],

@@ -1,11 +1,11 @@
-"""Policies for one strategy each, which look at the nodes and pods of their rooms only."""
+"""Policies with one strategy each, limited to the nodes and pods of their workspaces."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from tests.e2e.cluster.workspace import Room
+from tests.e2e.cluster.workspace import Workspace
 from tests.e2e.processes.run import Policy
 
 UPSTREAM, OURS = "descheduler/v1alpha2", "resettle/v1"
@@ -26,7 +26,7 @@ def policy(
     api_version: str,
     strategy: str,
     args: Args,
-    *rooms: Room,
+    *workspaces: Workspace,
     evictor: Args | None = None,
     plugins: Plugins | None = None,
     top: Args | None = None,
@@ -34,11 +34,11 @@ def policy(
     """A policy with one strategy and its arguments.
 
     `evictor` has the arguments of DefaultEvictor, `plugins` what else runs, as
-    `{point: {plugin: args}}`, and `top` keys of the top level. Without them nothing is in the way
-    of a move: not the share of pods and nodes that `resettle/v1` would leave it at, nor the age
-    that it wants a pod to have.
+    `{point: {plugin: args}}`, and `top` keys of the top level. Without them nothing limits a move:
+    neither the percentages of pods and nodes that are the defaults of `resettle/v1`, nor its
+    default `minPodAge`.
     """
-    names = [room.name for room in rooms]
+    names = [workspace.name for workspace in workspaces]
     ours = api_version == OURS
     more = plugins or {}
     scope: Args = {} if strategy in EVERYWHERE else {"namespaces": {"include": names}}
@@ -52,13 +52,13 @@ def policy(
     return {
         "apiVersion": api_version,
         "kind": "DeschedulerPolicy",
-        "nodeSelector": f"room in ({','.join(names)})",
+        "nodeSelector": f"workspace in ({','.join(names)})",
         **(UNLIMITED if ours else {}),
         **(top or {}),
         "profiles": [
             {
                 "name": "main",
-                "pluginConfig": [{"name": it, "args": args} for it, args in configured.items()],
+                "pluginConfig": [{"name": name, "args": args} for name, args in configured.items()],
                 "plugins": {
                     point: {"enabled": [strategy]},
                     **{at: {"enabled": list(chosen)} for at, chosen in more.items()},

@@ -1,4 +1,4 @@
-"""ServiceAccounts with just the rules that a test gives them, and the command as they run it."""
+"""ServiceAccounts with only the rules that a test grants, and the command run with them."""
 
 from __future__ import annotations
 
@@ -7,56 +7,64 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.cluster.workspace import Workspace, eventually
 from tests.e2e.processes.command import RESETTLE, Done
 from tools.control_plane.papers import kubeconfig
 from tools.control_plane.plane import Access
 
-NAME = "visitor"
+NAME = "tester"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 Rule = dict[str, list[str]]
 
 
-def account(room: Room, rules: list[Rule], name: str = NAME) -> str:
-    """The room's visitor, to whom these rules have been granted under a name, and are in force."""
-    api, title = room.api, f"{name}-{room.name}"
-    there = f"/api/v1/namespaces/{room.name}/serviceaccounts"
-    if not api.get(f"{there}/{NAME}").fine:
-        api.post(there, {"metadata": {"name": NAME}}).granted()
-    meta = {"metadata": {"name": title}}
+def create_account(workspace: Workspace, rules: list[Rule], name: str = NAME) -> str:
+    """Grants the ServiceAccount of the workspace these rules; returns its user name."""
+    api, role_name = workspace.api, f"{name}-{workspace.name}"
+    accounts_path = f"/api/v1/namespaces/{workspace.name}/serviceaccounts"
+    if not api.get(f"{accounts_path}/{NAME}").fine:
+        api.post(accounts_path, {"metadata": {"name": NAME}}).granted()
+    meta = {"metadata": {"name": role_name}}
     api.post(f"{RBAC}/clusterroles", {**meta, "rules": rules}).granted()
     binding = {
         **meta,
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": room.name}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": title},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": workspace.name}],
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": role_name,
+        },
     }
     api.post(f"{RBAC}/clusterrolebindings", binding).granted()
-    user = f"system:serviceaccount:{room.name}:{NAME}"
-    eventually("the rules in force", lambda: all(_in_force(room, user, rule) for rule in rules))
+    user = f"system:serviceaccount:{workspace.name}:{NAME}"
+    eventually(
+        "the rules in force", lambda: all(_is_in_force(workspace, user, rule) for rule in rules)
+    )
     return user
 
 
-def way_in(plane: Access, room: Room, folder: Path) -> Path:
-    """A kubeconfig with a token that the API server gave to the visitor."""
-    path = f"/api/v1/namespaces/{room.name}/serviceaccounts/{NAME}/token"
-    token = room.api.post(path, {"spec": {"expirationSeconds": 3600}}).granted()["status"]["token"]
-    file = folder / "visitor.kubeconfig"
-    file.write_text(json.dumps(kubeconfig(plane.url, plane.papers.ca, token)))
-    return file
+def write_kubeconfig(plane: Access, workspace: Workspace, folder: Path) -> Path:
+    """Writes a kubeconfig with a token of the ServiceAccount."""
+    path = f"/api/v1/namespaces/{workspace.name}/serviceaccounts/{NAME}/token"
+    token = workspace.api.post(path, {"spec": {"expirationSeconds": 3600}}).granted()["status"][
+        "token"
+    ]
+    config_file = folder / "tester.kubeconfig"
+    config_file.write_text(json.dumps(kubeconfig(plane.url, plane.papers.ca, token)))
+    return config_file
 
 
-def resettle(*words: str) -> Done:
-    """How the installed command ends."""
+def run_resettle(*words: str) -> Done:
+    """Runs the installed command; returns its exit code and output."""
     done = subprocess.run(
         [RESETTLE, *words], capture_output=True, text=True, check=False, timeout=60
     )
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def _in_force(room: Room, user: str, rule: Rule) -> bool:
-    resource, _, under = rule["resources"][-1].partition("/")
-    asked: dict[str, Any] = {"verb": rule["verbs"][-1], "group": rule["apiGroups"][0]}
-    asked |= {"resource": resource, "subresource": under}
-    review = {"spec": {"user": user, "resourceAttributes": asked}}
+def _is_in_force(workspace: Workspace, user: str, rule: Rule) -> bool:
+    resource, _, subresource = rule["resources"][-1].partition("/")
+    attributes: dict[str, Any] = {"verb": rule["verbs"][-1], "group": rule["apiGroups"][0]}
+    attributes |= {"resource": resource, "subresource": subresource}
+    review = {"spec": {"user": user, "resourceAttributes": attributes}}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    return bool(room.api.post(path, review).granted()["status"]["allowed"])
+    return bool(workspace.api.post(path, review).granted()["status"]["allowed"])

@@ -1,101 +1,103 @@
-"""How worlds go wrong: one function for each mishap, which real workloads and nodes come to.
+"""Brings a cluster into a state that a strategy should correct: one function for each violation.
 
-The scheduler places every pod by the rules of its day; then nodes change, or what a kubelet tells.
+The scheduler places every pod correctly; then nodes or the reported status of pods change.
 """
 
 from __future__ import annotations
 
 from tests.e2e.cluster.workloads import (
-    crashing,
+    cordon_all_but,
+    create_deployment,
     label,
-    old_enough,
-    open_all,
-    open_only,
-    report,
-    restarted,
+    report_crashes,
+    report_restarts,
+    report_status,
     scale,
-    workload,
+    uncordon_all,
+    wait_until_old,
 )
-from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.cluster.workspace import Workspace, eventually
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def some_pods_crash(room: Room) -> None:
-    workload(room, "web", 6)
-    crashing(room, room.running()[:3])
-    old_enough(room)
+def crash_some_pods(workspace: Workspace) -> None:
+    create_deployment(workspace, "web", 6)
+    report_crashes(workspace, workspace.list_pods()[:3])
+    wait_until_old(workspace)
 
 
-def some_pods_fail(room: Room) -> None:
-    workload(room, "web", 6)
-    for pod in room.running()[:2]:
-        report(room, pod, phase="Failed", reason="Shutdown")
-    # Its controller has made another by the time a failed pod is noticed.
-    eventually("pods in their stead", lambda: len(room.ready()) == 6)
+def fail_some_pods(workspace: Workspace) -> None:
+    create_deployment(workspace, "web", 6)
+    for pod in workspace.list_pods()[:2]:
+        report_status(workspace, pod, phase="Failed", reason="Shutdown")
+    # The controller creates a replacement as soon as it sees a failed pod.
+    eventually("replacements", lambda: len(workspace.list_ready_pods()) == 6)
 
 
-def some_pods_restart(room: Room) -> None:
-    workload(room, "web", 6)
-    restarted(room, room.running()[:3], times=40)
+def restart_some_pods(workspace: Workspace) -> None:
+    create_deployment(workspace, "web", 6)
+    report_restarts(workspace, workspace.list_pods()[:3], times=40)
 
 
-def nodes_are_tainted(room: Room) -> None:
-    workload(room, "web", 12)
+def taint_two_nodes(workspace: Workspace) -> None:
+    create_deployment(workspace, "web", 12)
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
-    for name in room.nodes[:2]:
-        room.api.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": [taint]}}).granted()
+    for name in workspace.nodes[:2]:
+        workspace.api.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": [taint]}}).granted()
 
 
-def nodes_lose_a_label(room: Room) -> None:
-    for name in room.nodes[:3]:
-        label(room, name, tier="fast")
+def remove_node_labels(workspace: Workspace) -> None:
+    for name in workspace.nodes[:3]:
+        label(workspace, name, tier="fast")
     fast = {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["fast"]}]}
-    wish = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [fast]}}}
-    workload(room, "web", 6, affinity=wish)
-    label(room, room.nodes[0], tier=None)
-    label(room, room.nodes[5], tier="fast")
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [fast]}}}
+    create_deployment(workspace, "web", 6, affinity=affinity)
+    label(workspace, workspace.nodes[0], tier=None)
+    label(workspace, workspace.nodes[5], tier="fast")
 
 
-def a_preferred_node_joins(room: Room) -> None:
+def add_preferred_nodes(workspace: Workspace) -> None:
     ssd = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
-    wish = {"nodeAffinity": {PREFERRED: [{"weight": 100, "preference": ssd}]}}
-    workload(room, "web", 3, affinity=wish)
-    free = sorted(set(room.nodes) - {it["spec"]["nodeName"] for it in room.running()})
+    affinity = {"nodeAffinity": {PREFERRED: [{"weight": 100, "preference": ssd}]}}
+    create_deployment(workspace, "web", 3, affinity=affinity)
+    free = sorted(set(workspace.nodes) - {pod["spec"]["nodeName"] for pod in workspace.list_pods()})
     for name in free:
-        label(room, name, disk="ssd")
+        label(workspace, name, disk="ssd")
 
 
-def nodes_turn_out_to_share_a_rack(room: Room) -> None:
-    for i, name in enumerate(room.nodes):
-        label(room, name, rack=f"r{i}")
+def put_nodes_in_one_rack(workspace: Workspace) -> None:
+    for i, name in enumerate(workspace.nodes):
+        label(workspace, name, rack=f"r{i}")
     apart = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "web"}}}
-    workload(room, "web", 3, affinity={"podAntiAffinity": {REQUIRED: [apart]}})
-    taken = sorted(it["spec"]["nodeName"] for it in room.running())
-    label(room, taken[0], rack="shared")
-    label(room, taken[1], rack="shared")
+    create_deployment(workspace, "web", 3, affinity={"podAntiAffinity": {REQUIRED: [apart]}})
+    used_nodes = sorted(pod["spec"]["nodeName"] for pod in workspace.list_pods())
+    label(workspace, used_nodes[0], rack="shared")
+    label(workspace, used_nodes[1], rack="shared")
 
 
-def copies_crowd_a_node(room: Room) -> None:
-    open_only(room, room.nodes[0])
-    workload(room, "web", 4)
-    open_all(room)
+def put_duplicates_on_one_node(workspace: Workspace) -> None:
+    cordon_all_but(workspace, workspace.nodes[0])
+    create_deployment(workspace, "web", 4)
+    uncordon_all(workspace)
 
 
-def racks_are_added(room: Room) -> None:
-    label(room, room.nodes[0], rack="a")
-    workload(room, "web", 6, topologySpreadConstraints=[_over_racks("DoNotSchedule")])
-    label(room, room.nodes[1], rack="b")
-    label(room, room.nodes[2], rack="c")
+def add_racks(workspace: Workspace) -> None:
+    label(workspace, workspace.nodes[0], rack="a")
+    create_deployment(workspace, "web", 6, topologySpreadConstraints=[_over_racks("DoNotSchedule")])
+    label(workspace, workspace.nodes[1], rack="b")
+    label(workspace, workspace.nodes[2], rack="c")
 
 
-def racks_were_closed(room: Room) -> None:
-    for name, rack in zip(room.nodes, "abcabc", strict=True):
-        label(room, name, rack=rack)
-    open_only(room, room.nodes[0], room.nodes[3])
-    workload(room, "web", 6, topologySpreadConstraints=[_over_racks("ScheduleAnyway")])
-    open_all(room)
+def place_pods_in_one_rack(workspace: Workspace) -> None:
+    for name, rack in zip(workspace.nodes, "abcabc", strict=True):
+        label(workspace, name, rack=rack)
+    cordon_all_but(workspace, workspace.nodes[0], workspace.nodes[3])
+    create_deployment(
+        workspace, "web", 6, topologySpreadConstraints=[_over_racks("ScheduleAnyway")]
+    )
+    uncordon_all(workspace)
 
 
 def _over_racks(otherwise: str) -> dict[str, object]:
@@ -107,19 +109,19 @@ def _over_racks(otherwise: str) -> dict[str, object]:
     }
 
 
-def one_node_takes_all(room: Room) -> None:
-    open_only(room, room.nodes[0])
-    workload(room, "web", 12, cpu="500m")
-    open_all(room)
+def fill_one_node(workspace: Workspace) -> None:
+    cordon_all_but(workspace, workspace.nodes[0])
+    create_deployment(workspace, "web", 12, cpu="500m")
+    uncordon_all(workspace)
 
 
-def nodes_are_left_with_little(room: Room, scheduler: str) -> None:
-    """Two nodes have a few small pods that this scheduler placed; a third is in good use."""
-    full, sparse, sparser = room.nodes[:3]
-    open_only(room, full)
-    workload(room, "bulk", 3, cpu="1", schedulerName=scheduler)
-    open_only(room, sparse)
-    workload(room, "crumbs", 3, schedulerName=scheduler)
-    open_only(room, sparser)
-    scale(room, "crumbs", 4)
-    open_all(room)
+def leave_nodes_underused(workspace: Workspace, scheduler: str) -> None:
+    """Leaves two nodes with a few small pods, placed by this scheduler; a third is well used."""
+    full, sparse, sparser = workspace.nodes[:3]
+    cordon_all_but(workspace, full)
+    create_deployment(workspace, "bulk", 3, cpu="1", schedulerName=scheduler)
+    cordon_all_but(workspace, sparse)
+    create_deployment(workspace, "small", 3, schedulerName=scheduler)
+    cordon_all_but(workspace, sparser)
+    scale(workspace, "small", 4)
+    uncordon_all(workspace)

@@ -1,41 +1,47 @@
-"""What the suites about machines share: who should leave, and what must hold in the end."""
+"""Shared by the suites about virtual machines: policies, machines and the final comparison."""
 
 from __future__ import annotations
 
 from tests.e2e.cluster.policies import UPSTREAM, Args, policy
 from tests.e2e.cluster.virtual_machines import Machine
-from tests.e2e.cluster.workspace import Room
-from tests.e2e.processes.log_reader import Diary
-from tests.e2e.processes.run import Account, Policy, settled
-from tests.e2e.servers.eviction_webhook import Interceptor
+from tests.e2e.cluster.workspace import Workspace
+from tests.e2e.processes.log_reader import LogReader
+from tests.e2e.processes.run import Account, Policy, assert_audit_agrees
+from tests.e2e.servers.eviction_webhook import EvictionWebhook
 from tools.control_plane.api import Api
 
-OFTEN = ("--descheduling-interval", "100ms", "--client-connection-qps", "-1")
-MANY = 12
-"""Cycles in which a storm would show."""
+SHORT_INTERVAL = ("--descheduling-interval", "100ms", "--client-connection-qps", "-1")
+MANY_CYCLES = 12
+"""Cycles in which repeated requests would show."""
 
 
-def restless(*rooms: Room, limits: Args | None = None) -> Policy:
-    """A policy by which pods that restart too often leave, as long as they run."""
+def restarts_policy(*workspaces: Workspace, limits: Args | None = None) -> Policy:
+    """A policy that evicts running pods with too many restarts."""
     args = {"podRestartThreshold": 40, "states": ["Running"]}
-    return policy(UPSTREAM, "RemovePodsHavingTooManyRestarts", args, *rooms, top=limits)
+    return policy(UPSTREAM, "RemovePodsHavingTooManyRestarts", args, *workspaces, top=limits)
 
 
-def machine(room: Room, name: str, node: int = 0) -> Machine:
-    """A machine that should leave its node."""
-    made = Machine(room, name, room.nodes[node])
-    made.restarts()
-    return made
+def create_machine(workspace: Workspace, name: str, node: int = 0) -> Machine:
+    """Creates a machine that the policy evicts."""
+    machine = Machine(workspace, name, workspace.nodes[node])
+    machine.report_restarts()
+    return machine
 
 
-def goes_on(run: Diary, cycles: int = MANY) -> None:
-    """Lets some cycles pass."""
-    run.awaits_more("cycle done", cycles)
+def wait_for_cycles(run: LogReader, cycles: int = MANY_CYCLES) -> None:
+    """Returns after so many more cycles."""
+    run.wait_for_more("cycle done", cycles)
 
 
-def agreed(api: Api, account: Account, webhook: Interceptor, *runs: Diary) -> None:
-    """Holds what must hold in the end: the audit log says what the webhook and the runs say."""
-    refused = [it for it in account.asked_to_evict() if it["responseStatus"]["code"] == 429]
-    assert len(refused) == len(webhook.asked)
-    assert {it.who for it in webhook.asked} == {"sigs.k8s.io/descheduler"}
-    settled(api, account, *runs)
+def assert_webhook_agrees(
+    api: Api, account: Account, webhook: EvictionWebhook, *runs: LogReader
+) -> None:
+    """Asserts that the audit log, the webhook and the logs of the runs agree."""
+    refused = [
+        request
+        for request in account.eviction_requests()
+        if request["responseStatus"]["code"] == 429
+    ]
+    assert len(refused) == len(webhook.requests)
+    assert {request.requested_by for request in webhook.requests} == {"sigs.k8s.io/descheduler"}
+    assert_audit_agrees(api, account, *runs)

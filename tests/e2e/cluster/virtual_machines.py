@@ -1,88 +1,88 @@
-"""Virtual machines and who moves them: the pods of a machine, as far as a descheduler sees them.
+"""Virtual machines and their migration: the pods of a machine, as a descheduler sees them.
 
-source pod ── asked to leave ──► marked `eviction-in-progress`, and a target pod is made
-                                   ├── completed ──► the source succeeds, and goes
-                                   └── failed ─────► the mark and the target go
+source pod ── eviction requested ──► annotated `eviction-in-progress`, a target pod is created
+                                       ├── completed ──► the source succeeds and is deleted
+                                       └── failed ─────► annotation and target are removed
 """
 
 from __future__ import annotations
 
 from resettle.model.pod import IN_PROGRESS, ON_REQUEST
-from tests.e2e.cluster.workloads import pod_spec, report, restarted
-from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.cluster.workloads import pod_spec, report_restarts, report_status
+from tests.e2e.cluster.workspace import Workspace, eventually
 from tools.control_plane.api import Object
 
 RESTARTS = 50
 
 
 class Machine:
-    """One machine, running in its source pod on a node; a ConfigMap stands for the machine."""
+    """A machine that runs in its source pod; a ConfigMap takes the place of its owner."""
 
-    def __init__(self, room: Room, name: str, node: str, *, cpu: str = "100m") -> None:
-        self._room, self._cpu = room, cpu
+    def __init__(self, workspace: Workspace, name: str, node: str, *, cpu: str = "100m") -> None:
+        self._workspace, self._cpu = workspace, cpu
         self.name, self.node = name, node
-        self._owner = self._made_owner()
-        source = self._made("source", nodeName=node)
+        self._owner = self._create_owner()
+        source = self._create_pod("source", nodeName=node)
         self.uid: str = source["metadata"]["uid"]
-        self._path = f"{room.pods}/{source['metadata']['name']}"
+        self._path = f"{workspace.pods_path}/{source['metadata']['name']}"
         self._target = ""
         eventually(f"{name} running", lambda: self.pod["status"]["phase"] == "Running")
 
     @property
     def pod(self) -> Object:
-        """The source pod, as the API server has it."""
-        return self._room.api.get(self._path).granted()
+        """The source pod as the API server returns it."""
+        return self._workspace.api.get(self._path).granted()
 
-    def restarts(self, times: int = RESTARTS) -> None:
-        """Has the source pod restart so often that it should leave."""
-        restarted(self._room, [self.pod], times=times)
+    def report_restarts(self, times: int = RESTARTS) -> None:
+        """Reports so many restarts of the source pod that the policy evicts it."""
+        report_restarts(self._workspace, [self.pod], times=times)
 
-    def begins(self) -> None:
-        """The migration is under way: the source is marked, and a target is scheduled."""
+    def begin_migration(self) -> None:
+        """Annotates the source as in progress, and creates a target pod."""
         self._annotate({IN_PROGRESS: "true"})
-        made = self._made("target", nodeSelector={"room": self._room.name})
-        self._target = f"{self._room.pods}/{made['metadata']['name']}"
+        created = self._create_pod("target", nodeSelector={"workspace": self._workspace.name})
+        self._target = f"{self._workspace.pods_path}/{created['metadata']['name']}"
 
-    def succeeds(self) -> None:
-        """The migration is done: the source has run its course, and stays to be seen."""
-        report(self._room, self.pod, phase="Succeeded")
+    def complete_migration(self) -> None:
+        """Reports that the source has succeeded; its pod stays."""
+        report_status(self._workspace, self.pod, phase="Succeeded")
 
-    def dies(self) -> None:
-        """The source fails, with the machine in it."""
-        report(self._room, self.pod, phase="Failed")
+    def fail(self) -> None:
+        """Reports that the source has failed."""
+        report_status(self._workspace, self.pod, phase="Failed")
 
-    def goes(self) -> None:
-        """The source is taken away."""
-        self._room.api.delete(self._path, grace_seconds=0).granted()
+    def delete(self) -> None:
+        """Deletes the source pod."""
+        self._workspace.api.delete(self._path, grace_seconds=0).granted()
 
-    def fails(self) -> None:
-        """The migration is given up: the machine stays, and is no longer marked."""
+    def cancel_migration(self) -> None:
+        """Removes the annotation and the target pod; the machine stays where it is."""
         self._annotate({IN_PROGRESS: None})
-        self._room.api.delete(self._target, grace_seconds=0)
+        self._workspace.api.delete(self._target, grace_seconds=0)
 
-    def no_longer_on_request(self) -> None:
-        """Nobody moves the machine any more when its pod is asked to leave."""
+    def remove_on_request(self) -> None:
+        """Removes the annotation by which the machine is migrated on request."""
         self._annotate({ON_REQUEST: None})
 
-    def touched(self) -> None:
-        """Something about the source changes that matters to nobody."""
+    def touch(self) -> None:
+        """Changes an annotation of the source that has no meaning."""
         self._annotate({"example.com/touched": self.pod["metadata"]["resourceVersion"]})
 
     def _annotate(self, annotations: dict[str, str | None]) -> None:
-        self._room.api.patch(self._path, {"metadata": {"annotations": annotations}}).granted()
+        self._workspace.api.patch(self._path, {"metadata": {"annotations": annotations}}).granted()
 
-    def _made_owner(self) -> Object:
-        path = f"/api/v1/namespaces/{self._room.name}/configmaps"
-        made = self._room.api.post(path, {"metadata": {"name": self.name}}).granted()
-        ours = {"name": self.name, "uid": made["metadata"]["uid"], "controller": True}
-        return {"apiVersion": "v1", "kind": "ConfigMap", **ours}
+    def _create_owner(self) -> Object:
+        path = f"/api/v1/namespaces/{self._workspace.name}/configmaps"
+        created = self._workspace.api.post(path, {"metadata": {"name": self.name}}).granted()
+        reference = {"name": self.name, "uid": created["metadata"]["uid"], "controller": True}
+        return {"apiVersion": "v1", "kind": "ConfigMap", **reference}
 
-    def _made(self, role: str, **spec: object) -> Object:
+    def _create_pod(self, role: str, **spec: object) -> Object:
         meta = {
             "name": f"virt-launcher-{self.name}-{role}",
             "labels": {"kubevirt.io": "virt-launcher"},
             "annotations": {ON_REQUEST: ""},
             "ownerReferences": [self._owner],
         }
-        body = {"metadata": meta, "spec": pod_spec(self._room, spec, self._cpu)}
-        return self._room.api.post(self._room.pods, body).granted()
+        body = {"metadata": meta, "spec": pod_spec(self._workspace, spec, self._cpu)}
+        return self._workspace.api.post(self._workspace.pods_path, body).granted()

@@ -1,4 +1,4 @@
-"""Bringing the cluster of a room into a state by what operators have: workloads and nodes."""
+"""Creates workloads, changes nodes and reports pod status in a workspace."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.cluster.workspace import Workspace, eventually
 from tests.e2e.processes.run import Account, Policy, Run
 from tools.control_plane.api import Object
 
-Arrange = Callable[[Room], None]
-ALONE = ("--feature-gates", "EvictionsInBackground=false")
-"""For runs that limits are held against: pods that others move, in any namespace, count too."""
-ROUNDS = 6
-"""Runs after which a cluster that is ever to be at peace must be."""
+SetUp = Callable[[Workspace], None]
+NO_BACKGROUND_EVICTIONS = ("--feature-gates", "EvictionsInBackground=false")
+"""For tests of limits: pods that move in the background in any namespace would count too."""
+MOST_RUNS = 6
+"""Runs after which nothing must be left to move."""
 
 
-class World(NamedTuple):
-    """The nodes of a room and the pods on them, as the API server has them."""
+class ClusterState(NamedTuple):
+    """The nodes and pods of a workspace, as the API server returns them."""
 
     nodes: list[Object]
     pods: list[Object]
 
 
-def look(room: Room) -> World:
-    """The cluster as it is now."""
-    every = {it["metadata"]["name"]: it for it in room.api.items("/api/v1/nodes")}
-    return World([every[name] for name in room.nodes], room.running())
+def read_cluster(workspace: Workspace) -> ClusterState:
+    """Reads the nodes and pods of the workspace."""
+    nodes = {node["metadata"]["name"]: node for node in workspace.api.items("/api/v1/nodes")}
+    return ClusterState([nodes[name] for name in workspace.nodes], workspace.list_pods())
 
 
-def workload(
-    room: Room,
+def create_deployment(
+    workspace: Workspace,
     name: str,
     replicas: int,
     *,
@@ -41,130 +41,149 @@ def workload(
     annotations: Mapping[str, str] | None = None,
     **spec: object,
 ) -> None:
-    """A Deployment whose pods are labelled `app: <name>`, all of them Ready."""
-    mine = {"app": name, **(labels or {})}
-    template = {"labels": mine, "annotations": dict(annotations or {})}
+    """Creates a Deployment with pods labelled `app: <name>`; returns once all are Ready."""
+    pod_labels = {"app": name, **(labels or {})}
+    template = {"labels": pod_labels, "annotations": dict(annotations or {})}
     body = {
         "metadata": {"name": name},
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": template, "spec": pod_spec(room, spec, cpu)},
+            "template": {"metadata": template, "spec": pod_spec(workspace, spec, cpu)},
         },
     }
-    room.api.post(f"/apis/apps/v1/namespaces/{room.name}/deployments", body).granted()
-    eventually(f"{replicas} pods of {name}", lambda: len(pods_of(room.ready(), name)) == replicas)
+    workspace.api.post(f"/apis/apps/v1/namespaces/{workspace.name}/deployments", body).granted()
+    eventually(
+        f"{replicas} pods of {name}",
+        lambda: len(pods_of(workspace.list_ready_pods(), name)) == replicas,
+    )
 
 
-def scale(room: Room, name: str, replicas: int) -> None:
-    """The Deployment with more pods, all of them Ready."""
-    path = f"/apis/apps/v1/namespaces/{room.name}/deployments/{name}"
-    room.api.patch(path, {"spec": {"replicas": replicas}}).granted()
-    eventually(f"{replicas} pods of {name}", lambda: len(pods_of(room.ready(), name)) == replicas)
+def scale(workspace: Workspace, name: str, replicas: int) -> None:
+    """Scales the Deployment; returns once all pods are Ready."""
+    path = f"/apis/apps/v1/namespaces/{workspace.name}/deployments/{name}"
+    workspace.api.patch(path, {"spec": {"replicas": replicas}}).granted()
+    eventually(
+        f"{replicas} pods of {name}",
+        lambda: len(pods_of(workspace.list_ready_pods(), name)) == replicas,
+    )
 
 
-def pod_spec(room: Room, more: Mapping[str, object], cpu: str = "100m") -> Object:
-    """What a pod of the room is like that asks for a little cpu."""
+def pod_spec(workspace: Workspace, more: Mapping[str, object], cpu: str = "100m") -> Object:
+    """The spec of a pod of the workspace that requests a little cpu."""
     wanted = {"requests": {"cpu": cpu, "memory": "16Mi"}}
     container = {"name": "main", "image": "registry.example/app:1", "resources": wanted}
-    return {"containers": [container], "nodeSelector": {"room": room.name}, **more}
+    return {"containers": [container], "nodeSelector": {"workspace": workspace.name}, **more}
 
 
 def pods_of(pods: Iterable[Object], app: str) -> list[Object]:
-    """Those that belong to the app."""
-    return [it for it in pods if it["metadata"].get("labels", {}).get("app") == app]
+    """The pods labelled with this app."""
+    return [pod for pod in pods if pod["metadata"].get("labels", {}).get("app") == app]
 
 
 def uids(pods: Iterable[Object]) -> set[str]:
-    """Who they are; a replacement has another uid."""
-    return {it["metadata"]["uid"] for it in pods}
+    """The uids of the pods; a replacement has another uid."""
+    return {pod["metadata"]["uid"] for pod in pods}
 
 
-def open_only(room: Room, *names: str) -> None:
-    """Cordons every node of the room but these."""
-    for name in room.nodes:
-        closed = {"spec": {"unschedulable": name not in names}}
-        room.api.patch(f"/api/v1/nodes/{name}", closed).granted()
+def cordon_all_but(workspace: Workspace, *names: str) -> None:
+    """Cordons every node of the workspace except these."""
+    for name in workspace.nodes:
+        change = {"spec": {"unschedulable": name not in names}}
+        workspace.api.patch(f"/api/v1/nodes/{name}", change).granted()
 
 
-def open_all(room: Room) -> None:
-    """Uncordons every node of the room."""
-    open_only(room, *room.nodes)
+def uncordon_all(workspace: Workspace) -> None:
+    """Uncordons every node of the workspace."""
+    cordon_all_but(workspace, *workspace.nodes)
 
 
-def label(room: Room, node: str, **labels: str | None) -> None:
-    """Labels a node; None takes a label away."""
-    room.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": labels}}).granted()
+def label(workspace: Workspace, node: str, **labels: str | None) -> None:
+    """Labels a node; None removes a label."""
+    workspace.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": labels}}).granted()
 
 
-def report(room: Room, pod: Object, **status: Any) -> None:
-    """Has the pod say so of itself, as its kubelet would."""
-    path = f"{room.pods}/{pod['metadata']['name']}/status"
-    room.api.patch(path, {"status": status}).granted()
+def report_status(workspace: Workspace, pod: Object, **status: Any) -> None:
+    """Writes the status of the pod, as its kubelet would."""
+    path = f"{workspace.pods_path}/{pod['metadata']['name']}/status"
+    workspace.api.patch(path, {"status": status}).granted()
 
 
-def restarted(room: Room, pods: Iterable[Object], times: int) -> None:
-    """Has the only container of each pod look back on so many restarts."""
+def report_restarts(workspace: Workspace, pods: Iterable[Object], times: int) -> None:
+    """Reports so many restarts for the only container of each pod."""
     for pod in pods:
-        report(room, pod, containerStatuses=[_told_of_container(pod, restartCount=times)])
+        report_status(
+            workspace, pod, containerStatuses=[_container_status(pod, restartCount=times)]
+        )
 
 
-def crashing(room: Room, pods: Iterable[Object]) -> None:
-    """Has the only container of each pod wait for its next start."""
+def report_crashes(workspace: Workspace, pods: Iterable[Object]) -> None:
+    """Reports CrashLoopBackOff for the only container of each pod."""
     state = {"waiting": {"reason": "CrashLoopBackOff"}}
     for pod in pods:
-        report(room, pod, containerStatuses=[_told_of_container(pod, state=state, ready=False)])
+        report_status(
+            workspace, pod, containerStatuses=[_container_status(pod, state=state, ready=False)]
+        )
 
 
-def _told_of_container(pod: Object, **changed: Any) -> Object:
-    told: Object = pod["status"]["containerStatuses"][0]
-    return {**told, **changed}
+def _container_status(pod: Object, **changed: Any) -> Object:
+    status: Object = pod["status"]["containerStatuses"][0]
+    return {**status, **changed}
 
 
-def at_rest(room: Room) -> bool:
-    """Whether every Deployment has the pods it wants, all Ready, and nobody is on the way out."""
+def is_stable(workspace: Workspace) -> bool:
+    """Whether every Deployment has all its pods, Ready, and none is being deleted."""
     wanted = sum(
-        it["spec"]["replicas"]
-        for it in room.api.items(f"/apis/apps/v1/namespaces/{room.name}/deployments")
+        deployment["spec"]["replicas"]
+        for deployment in workspace.api.items(
+            f"/apis/apps/v1/namespaces/{workspace.name}/deployments"
+        )
     )
-    made = [it for it in room.running() if _made_by_a_set(it) and it["status"]["phase"] != "Failed"]
-    leaving = any("deletionTimestamp" in it["metadata"] for it in made)
-    return not leaving and len(made) == wanted == len(list(filter(_made_by_a_set, room.ready())))
+    created = [
+        pod
+        for pod in workspace.list_pods()
+        if _is_of_replica_set(pod) and pod["status"]["phase"] != "Failed"
+    ]
+    leaving = any("deletionTimestamp" in pod["metadata"] for pod in created)
+    return not leaving and len(created) == wanted == len(
+        list(filter(_is_of_replica_set, workspace.list_ready_pods()))
+    )
 
 
-def _made_by_a_set(pod: Object) -> bool:
+def _is_of_replica_set(pod: Object) -> bool:
     owners = pod["metadata"].get("ownerReferences") or ()
-    return any(it["kind"] == "ReplicaSet" for it in owners)
+    return any(owner["kind"] == "ReplicaSet" for owner in owners)
 
 
-def once(account: Account, policy: Policy, *words: str) -> Run:
-    """A run of one cycle, which has ended well."""
+def run_once(account: Account, policy: Policy, *words: str) -> Run:
+    """Runs one cycle, which must end without an error."""
     with account.run(policy, *words) as run:
-        assert run.ended() == 0, run.story
-    assert not run.told("plugin failed"), run.story
+        assert run.wait_for_exit() == 0, run.log_text
+    assert not run.lines_of("plugin failed"), run.log_text
     return run
 
 
-def until_nothing_moves(account: Account, policy: Policy, room: Room) -> list[Run]:
-    """Runs, each on a cluster at rest, up to and with the first that moves nothing."""
+def run_until_nothing_moves(account: Account, policy: Policy, workspace: Workspace) -> list[Run]:
+    """Runs, each on a stable cluster, up to and including the first that moves nothing."""
     runs: list[Run] = []
-    while len(runs) < ROUNDS:
-        eventually("a cluster at rest", partial(at_rest, room))
-        runs.append(once(account, policy))
+    while len(runs) < MOST_RUNS:
+        eventually("a stable cluster", partial(is_stable, workspace))
+        runs.append(run_once(account, policy))
         if not runs[-1].evicted:
             return runs
-    told = "\n".join(run.story for run in runs)
-    raise AssertionError(f"there is still something to move after {ROUNDS} runs\n{told}")
+    logs = "\n".join(run.log_text for run in runs)
+    raise AssertionError(f"there is still something to move after {MOST_RUNS} runs\n{logs}")
 
 
-def old_enough(room: Room, seconds: float = 2) -> None:
-    """Waits until every pod of the room is older than a limit of one second."""
+def wait_until_old(workspace: Workspace, seconds: float = 2) -> None:
+    """Waits until every pod of the workspace is older than this."""
 
     def youngest() -> float:
         now = datetime.now(UTC)
-        made = [
-            datetime.fromisoformat(it["metadata"]["creationTimestamp"]) for it in room.running()
+        created = [
+            datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+            for pod in workspace.list_pods()
         ]
-        return min(((now - it).total_seconds() for it in made), default=seconds)
+        return min(((now - created_at).total_seconds() for created_at in created), default=seconds)
 
     eventually("pods that are old enough", lambda: youngest() > seconds)

@@ -1,4 +1,4 @@
-"""A namespace and nodes with KWOK for a kubelet, made for one test and taken away after it."""
+"""A namespace and nodes with KWOK as kubelet, created for one test and deleted after it."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from resettle.testing import node
 from tools.control_plane.api import Api, Object
 from tools.control_plane.plane import MANAGED
 
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 NODES = 6
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
-_rooms = count(1)
+_numbers = count(1)
 
 
-class Room:
-    """Where a test has its objects."""
+class Workspace:
+    """The namespace and nodes of one test, deleted when the block ends."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
-        self.name = f"room-{os.getpid()}-{next(_rooms)}"
+        self.name = f"workspace-{os.getpid()}-{next(_numbers)}"
         self.nodes = [f"{self.name}-n{i}" for i in range(NODES)]
-        self.pods = f"/api/v1/namespaces/{self.name}/pods"
+        self.pods_path = f"/api/v1/namespaces/{self.name}/pods"
 
-    def __enter__(self) -> Room:
+    def __enter__(self) -> Workspace:
         self.api.post("/api/v1/namespaces", {"metadata": {"name": self.name}}).granted()
         for name in self.nodes:
-            self._furnish(name)
-        # Pods are refused until the namespace has its account.
+            self._create_node(name)
+        # Pods are refused until the namespace has its default ServiceAccount.
         account = f"/api/v1/namespaces/{self.name}/serviceaccounts/default"
         eventually("the default account", lambda: self.api.get(account).fine)
         return self
@@ -46,29 +46,29 @@ class Room:
     ) -> None:
         self.api.delete(f"/apis/apps/v1/namespaces/{self.name}/deployments")
         self.api.delete(f"/api/v1/namespaces/{self.name}")
-        self.api.delete(self.pods, grace_seconds=0)
-        eventually("an empty room", lambda: not self.running())
+        self.api.delete(self.pods_path, grace_seconds=0)
+        eventually("no pods", lambda: not self.list_pods())
         for name in self.nodes:
             self.api.delete(f"/api/v1/nodes/{name}")
 
-    def another_node(self) -> None:
-        """One more node."""
+    def add_node(self) -> None:
+        """Creates one more node."""
         self.nodes.append(f"{self.name}-n{len(self.nodes)}")
-        self._furnish(self.nodes[-1])
+        self._create_node(self.nodes[-1])
 
-    def _furnish(self, name: str) -> None:
+    def _create_node(self, name: str) -> None:
         zone = "abc"[self.nodes.index(name) % 3]
-        made = node(name, cpu="8", zone=zone, labels={"room": self.name}).node
-        made["metadata"]["annotations"] = MANAGED
-        self.api.post("/api/v1/nodes", made).granted()
+        created = node(name, cpu="8", zone=zone, labels={"workspace": self.name}).node
+        created["metadata"]["annotations"] = MANAGED
+        self.api.post("/api/v1/nodes", created).granted()
 
     def deploy(self, name: str, replicas: int, **template: object) -> None:
-        """A Deployment whose pods ask for a little, all of them Ready."""
+        """Creates a Deployment with small requests; returns once all pods are Ready."""
         labels = {"app": name}
         wanted = {"resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
         spec = {
             "containers": [{"name": "main", "image": "registry.example/app:1", **wanted}],
-            "nodeSelector": {"room": self.name},
+            "nodeSelector": {"workspace": self.name},
             **template,
         }
         self.api.post(
@@ -82,50 +82,56 @@ class Room:
                 },
             },
         ).granted()
-        eventually(f"{replicas} ready pods", lambda: len(self.ready()) == replicas)
+        eventually(f"{replicas} ready pods", lambda: len(self.list_ready_pods()) == replicas)
 
     def cordon(self) -> None:
-        """Closes all nodes to newcomers, so that nothing that goes is replaced."""
+        """Cordons all nodes, so that no replacement is scheduled."""
         for name in self.nodes:
             path = f"/api/v1/nodes/{name}"
             self.api.patch(path, {"spec": {"unschedulable": True}}).granted()
 
-    def running(self) -> list[Object]:
-        """The pods of the room."""
-        return self.api.items(self.pods)
+    def list_pods(self) -> list[Object]:
+        """The pods of the workspace."""
+        return self.api.items(self.pods_path)
 
-    def ready(self) -> list[Object]:
-        """Those of them that run and say that they are ready."""
-        return [it for it in self.running() if it["status"]["phase"] == "Running" and _ready(it)]
+    def list_ready_pods(self) -> list[Object]:
+        """The pods of the workspace that are running and ready."""
+        return [
+            pod
+            for pod in self.list_pods()
+            if pod["status"]["phase"] == "Running" and _is_ready(pod)
+        ]
 
-    def budget(self, app: str, *, at_most_away: int) -> None:
-        """A disruption budget over pods of the app, as soon as it is reckoned with."""
+    def create_budget(self, app: str, *, max_unavailable: int) -> None:
+        """Creates a disruption budget for the app; returns once its controller has updated it."""
         path = f"/apis/policy/v1/namespaces/{self.name}/poddisruptionbudgets"
-        spec = {"maxUnavailable": at_most_away, "selector": {"matchLabels": {"app": app}}}
+        spec = {"maxUnavailable": max_unavailable, "selector": {"matchLabels": {"app": app}}}
         self.api.post(path, {"metadata": {"name": app}, "spec": spec}).granted()
 
-        def reckoned() -> bool:
+        def is_up_to_date() -> bool:
             status = self.api.get(f"{path}/{app}").granted().get("status") or {}
-            return bool(status.get("disruptionsAllowed") == at_most_away)
+            return bool(status.get("disruptionsAllowed") == max_unavailable)
 
-        eventually("a budget with room", reckoned)
+        eventually("a budget that allows disruptions", is_up_to_date)
 
 
-def _ready(pod: Object) -> bool:
+def _is_ready(pod: Object) -> bool:
     conditions = pod["status"].get("conditions") or ()
-    return any(it["type"] == "Ready" and it["status"] == "True" for it in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
-def eventually(what: str, seen: Callable[[], Found]) -> Found:
-    """The first answer that is something; a failure that names it if none comes in time."""
-    for _ in pauses(PATIENCE_SECONDS):
-        if found := seen():
-            return found
-    raise AssertionError(f"{what}: not seen within {PATIENCE_SECONDS} s")
+def eventually(what: str, check: Callable[[], Value]) -> Value:
+    """Polls until the check returns something true, and returns that; fails after a timeout."""
+    for _ in poll(TIMEOUT_SECONDS):
+        if value := check():
+            return value
+    raise AssertionError(f"{what}: not seen within {TIMEOUT_SECONDS} s")
 
 
-def pauses(seconds: float, pause: float = 0.05) -> Iterator[None]:
-    """A turn now and then until the time is up."""
+def poll(seconds: float, pause: float = 0.05) -> Iterator[None]:
+    """Yields again and again, with a pause between, until the time is up."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         yield

@@ -1,4 +1,4 @@
-"""resettle installed as its pages say, for one test: by kustomize or by Helm, and gone after it."""
+"""Installs resettle as its pages say, with kustomize or Helm, and uninstalls it after the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 
 from resettle.testing import node
 from tests import ROOT
-from tests.e2e.cluster.workspace import Room
+from tests.e2e.cluster.workspace import Workspace
 from tests.e2e.installing.terminal import CHART, Terminal
 from tests.e2e.processes.run import Policy
 from tools.control_plane.plane import MANAGED
@@ -25,74 +25,85 @@ USER = f"system:serviceaccount:{NAMESPACE}:resettle"
 
 
 @contextmanager
-def home(room: Room) -> Iterator[dict[str, str]]:
-    """A node for resettle itself, outside of what its policies look at; how it is selected."""
-    name, labels = f"{room.name}-home", {"home": room.name}
-    made = node(name, cpu="8", labels=labels).node
-    made["metadata"]["annotations"] = MANAGED
-    room.api.post("/api/v1/nodes", made).granted()
+def node_for_resettle(workspace: Workspace) -> Iterator[dict[str, str]]:
+    """Creates a node for resettle itself that its policies ignore; yields the node selector."""
+    name, labels = f"{workspace.name}-extra", {"extra-node": workspace.name}
+    extra_node = node(name, cpu="8", labels=labels).node
+    extra_node["metadata"]["annotations"] = MANAGED
+    workspace.api.post("/api/v1/nodes", extra_node).granted()
     try:
         yield labels
     finally:
-        room.api.delete(f"/api/v1/nodes/{name}")
+        workspace.api.delete(f"/api/v1/nodes/{name}")
 
 
 @contextmanager
-def by_kustomize(terminal: Terminal, folder: Path) -> Iterator[None]:
-    """What a folder describes, applied."""
-    terminal.does("kubectl", "apply", "--server-side", "-k", folder)
+def kustomize_install(terminal: Terminal, folder: Path) -> Iterator[None]:
+    """Applies a kustomize folder, and deletes its objects when the block ends."""
+    terminal.output_of("kubectl", "apply", "--server-side", "-k", folder)
     try:
         yield
     finally:
-        terminal.does("kubectl", "delete", "--ignore-not-found", "-k", folder)
+        terminal.output_of("kubectl", "delete", "--ignore-not-found", "-k", folder)
 
 
 @contextmanager
-def by_helm(terminal: Terminal, *words: str | Path) -> Iterator[None]:
-    """A release of the chart."""
-    place = ("--namespace", NAMESPACE)
-    terminal.does("helm", "install", NAMESPACE, CHART, *place, "--create-namespace", *words)
+def helm_install(terminal: Terminal, *words: str | Path) -> Iterator[None]:
+    """Installs a release of the chart, and uninstalls it when the block ends."""
+    namespace_flags = ("--namespace", NAMESPACE)
+    terminal.output_of(
+        "helm", "install", NAMESPACE, CHART, *namespace_flags, "--create-namespace", *words
+    )
     try:
         yield
     finally:
-        terminal.does("helm", "uninstall", NAMESPACE, *place)
-        terminal.does("kubectl", "delete", "namespace", NAMESPACE)
+        terminal.output_of("helm", "uninstall", NAMESPACE, *namespace_flags)
+        terminal.output_of("kubectl", "delete", "namespace", NAMESPACE)
 
 
-def overlay(
-    terminal: Terminal, folder: Path, form: str, policy: Policy, *flags: str, at: dict[str, str]
+def write_overlay(
+    terminal: Terminal,
+    folder: Path,
+    base: str,
+    policy: Policy,
+    *flags: str,
+    node_selector: dict[str, str],
 ) -> Path:
-    """A folder as an operator would write it: a form, a policy, and the rights for that policy."""
-    made = folder / "overlay"
-    made.mkdir(exist_ok=True)
-    (made / "policy.yaml").write_text(yaml.safe_dump(policy))
-    rights = terminal.does("resettle", "rbac", "--policy", made / "policy.yaml", *flags)
-    (made / "rbac.yaml").write_text(rights)
-    patch = json.dumps([{"op": "add", "path": "/spec/template/spec/nodeSelector", "value": at}])
-    mapped = {
+    """Writes an overlay as an operator would: a base, a policy and the permissions for it."""
+    overlay = folder / "overlay"
+    overlay.mkdir(exist_ok=True)
+    (overlay / "policy.yaml").write_text(yaml.safe_dump(policy))
+    permissions = terminal.output_of(
+        "resettle", "rbac", "--policy", overlay / "policy.yaml", *flags
+    )
+    (overlay / "rbac.yaml").write_text(permissions)
+    patch = json.dumps(
+        [{"op": "add", "path": "/spec/template/spec/nodeSelector", "value": node_selector}]
+    )
+    config_map = {
         "name": "resettle-policy",
         "namespace": NAMESPACE,
         "behavior": "merge",
         "files": ["policy.yaml"],
     }
-    described = {
-        "resources": [os.path.relpath(KUSTOMIZE / form, made)],
-        "configMapGenerator": [mapped],
+    kustomization = {
+        "resources": [os.path.relpath(KUSTOMIZE / base, overlay)],
+        "configMapGenerator": [config_map],
         "generatorOptions": {"disableNameSuffixHash": True},
         "patches": [
             {"path": "rbac.yaml"},
             {"target": {"kind": "Job|Deployment"}, "patch": patch},
         ],
     }
-    (made / "kustomization.yaml").write_text(yaml.safe_dump(described))
-    return made
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return overlay
 
 
-def values(terminal: Terminal, folder: Path, policy: Policy, **more: Any) -> Path:
-    """The same as values of the chart."""
+def write_values(terminal: Terminal, folder: Path, policy: Policy, **more: Any) -> Path:
+    """Writes values for the chart: a policy and the permissions for it."""
     file = folder / "policy.yaml"
     file.write_text(yaml.safe_dump(policy))
-    rights = terminal.does("resettle", "rbac", "--policy", file, "-o", "helm")
-    given = {**yaml.safe_load(rights), "deschedulerPolicy": policy, **more}
-    (folder / "values.yaml").write_text(yaml.safe_dump(given))
+    permissions = terminal.output_of("resettle", "rbac", "--policy", file, "-o", "helm")
+    values = {**yaml.safe_load(permissions), "deschedulerPolicy": policy, **more}
+    (folder / "values.yaml").write_text(yaml.safe_dump(values))
     return folder / "values.yaml"

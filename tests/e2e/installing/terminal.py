@@ -1,4 +1,4 @@
-"""kubectl and Helm as somebody at a terminal runs them against the control plane."""
+"""kubectl and Helm as a user at a terminal runs them against the control plane."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Object = dict[str, Any]
 
 
 class Terminal:
-    """A shell's worth of surroundings: the programs, a kubeconfig, a home of its own."""
+    """The environment of a shell: the programs, a kubeconfig and a home folder."""
 
     def __init__(self, programs: Programs, kubeconfig: Path, home: Path) -> None:
         paths = [str(programs.folder), str(RESETTLE.parent), os.environ["PATH"]]
-        self._surroundings: Mapping[str, str] = {
+        self._environment: Mapping[str, str] = {
             "PATH": os.pathsep.join(paths),
             "HOME": str(home),
             "KUBECONFIG": str(kubeconfig),
             "LANG": "C.UTF-8",
         }
 
-    def tries(self, *words: str | Path, stdin: str = "", cwd: Path = ROOT) -> Done:
-        """How a command ends."""
+    def run(self, *words: str | Path, stdin: str = "", cwd: Path = ROOT) -> Done:
+        """Runs a command; returns its exit code and output."""
         done = subprocess.run(
             list(map(str, words)),
             cwd=cwd,
-            env=self._surroundings,
+            env=self._environment,
             input=stdin,
             capture_output=True,
             text=True,
@@ -44,28 +44,28 @@ class Terminal:
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def does(self, *words: str | Path, stdin: str = "", cwd: Path = ROOT) -> str:
-        """What a command prints that has to end well."""
-        done = self.tries(*words, stdin=stdin, cwd=cwd)
+    def output_of(self, *words: str | Path, stdin: str = "", cwd: Path = ROOT) -> str:
+        """Runs a command that must succeed; returns what it prints."""
+        done = self.run(*words, stdin=stdin, cwd=cwd)
         assert done.code == 0, f"{' '.join(map(str, words))}\n{done.out}{done.err}"
         return done.out
 
-    def rendered(self, *words: str | Path, release: str = "resettle") -> list[Object]:
-        """The objects that the chart makes of values."""
-        printed = self.does("helm", "template", release, CHART, "--namespace", release, *words)
-        return objects(printed)
+    def render_chart(self, *words: str | Path, release: str = "resettle") -> list[Object]:
+        """Renders the chart with these values; returns the objects."""
+        printed = self.output_of("helm", "template", release, CHART, "--namespace", release, *words)
+        return parse_manifest(printed)
 
-    def built(self, folder: Path) -> list[Object]:
-        """The objects that kustomize makes of a folder."""
-        return objects(self.does("kubectl", "kustomize", folder))
-
-
-def objects(text: str) -> list[Object]:
-    """The objects of a manifest."""
-    return [it for it in yaml.safe_load_all(text) if it]
+    def build_kustomization(self, folder: Path) -> list[Object]:
+        """Builds a kustomize folder; returns the objects."""
+        return parse_manifest(self.output_of("kubectl", "kustomize", folder))
 
 
-def of_kind(found: list[Object], kind: str) -> Object:
-    """The only one of a kind."""
-    (one,) = (it for it in found if it["kind"] == kind)
-    return one
+def parse_manifest(text: str) -> list[Object]:
+    """The objects of a manifest, parsed."""
+    return [obj for obj in yaml.safe_load_all(text) if obj]
+
+
+def object_of_kind(objects: list[Object], kind: str) -> Object:
+    """The only object of this kind."""
+    (match,) = (obj for obj in objects if obj["kind"] == kind)
+    return match

@@ -1,14 +1,15 @@
-"""A container without a container engine: namespaces of its own, then the command in this place.
+"""A container without a container engine: enters new namespaces, then becomes the command.
 
-    python sandbox.py TOLD.json
+    python sandbox.py SETTINGS.json
 
-It has a root of its own, in which folders can be made that this machine lacks; mounts that nobody
-else sees; and a network with nothing but its loopback, so that every pod may listen on the same
-port. Two sockets lead out of it and in: what is sent to the API server's port in there comes out at
-`way_out`, and what is sent to `way_in` comes to the port of the pod.
+The container has its own root filesystem, in which folders can be created that this machine lacks;
+its own mounts; and a network with only a loopback interface, so that every pod may listen on the
+same port. Two Unix sockets connect it to the outside: connections to the port of the API server in
+the container are forwarded to `outbound_socket`, connections to `inbound_socket` to the port of the
+pod.
 
-Root becomes the user that the pod names. Anybody else gets a user namespace, in which their own
-user goes by that number; where that is not allowed either, it ends with `NO_NAMESPACES`.
+Root becomes the user that the pod names. Other users get a user namespace that maps their user to
+that number; where that is not allowed either, the process exits with `NO_NAMESPACES`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import Any
 NO_NAMESPACES = 77
 IS_ROOT = os.geteuid() == 0
 EMPTY = {"run"}
-"""What the root of a container has none of, though the machine has."""
+"""Folders of the machine that are empty in the container."""
 SHARED = {"proc", "dev", "sys"}
 
 _NEW_MOUNTS, _NEW_USERS, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
@@ -39,24 +40,29 @@ _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def main(told: dict[str, Any]) -> None:
-    """Sets everything up and becomes the command."""
-    _enter_namespaces(told["user"], told["group"])
+def main(settings: dict[str, Any]) -> None:
+    """Sets up the container, then replaces this process by the command."""
+    _enter_namespaces(settings["user"], settings["group"])
     _raise_loopback()
-    _start_relays(told["api_port"], told["way_out"], told["pod_port"], told["way_in"])
-    layers = _enter_root(Path(told["folder"]), told["volumes"])
+    _start_forwarding(
+        settings["api_port"],
+        settings["outbound_socket"],
+        settings["pod_port"],
+        settings["inbound_socket"],
+    )
+    layers = _enter_root(Path(settings["folder"]), settings["volumes"])
     if IS_ROOT:
-        for folder in {it for path in told["reached"] for it in Path(path).parents}:
+        for folder in {parent for path in settings["readable"] for parent in Path(path).parents}:
             folder.chmod(folder.stat().st_mode | 0o011)
-    if told["read_only"]:
-        for place in layers:
-            _mount("none", place, "", _BIND | _REMOUNT | _READ_ONLY)
+    if settings["read_only"]:
+        for mount_point in layers:
+            _mount("none", mount_point, "", _BIND | _REMOUNT | _READ_ONLY)
     if IS_ROOT:
         os.setgroups([])
-        os.setgid(told["group"])
-        os.setuid(told["user"])
+        os.setgid(settings["group"])
+        os.setuid(settings["user"])
     _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    os.execvpe(told["command"][0], told["command"], told["environment"])
+    os.execvpe(settings["command"][0], settings["command"], settings["environment"])
 
 
 def _enter_namespaces(user: int, group: int) -> None:
@@ -73,32 +79,35 @@ def _enter_namespaces(user: int, group: int) -> None:
 
 def _raise_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        asked = struct.pack("16sh14x", b"lo", 0)
-        _, flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, _GET_FLAGS, asked))
+        request = struct.pack("16sh14x", b"lo", 0)
+        _, flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, _GET_FLAGS, request))
         fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sh14x", b"lo", flags | _UP))
 
 
 def _enter_root(folder: Path, volumes: dict[str, str]) -> list[Path]:
-    """Has a root of its own from here on, volumes in their places; what of it can be written to."""
+    """Changes to a new root with the volumes mounted; returns the mounts that are writable."""
     root = folder / "root"
     root.mkdir()
     _mount("tmpfs", root, "tmpfs", 0)
-    layers = [it for it in Path("/").iterdir() if _laid(it, root / it.name, folder)]
-    # What a volume holds may change later; by their numbers they are found from in there too.
-    opened = {place: os.open(source, os.O_PATH) for place, source in volumes.items()}
+    layers = [path for path in Path("/").iterdir() if _add_to_root(path, root / path.name, folder)]
+    # Opened before the chroot: afterwards the source is reached by its file descriptor.
+    descriptors = {
+        mount_point: os.open(source, os.O_PATH) for mount_point, source in volumes.items()
+    }
     os.chroot(root)
     os.chdir("/")
-    for place, number in opened.items():
-        Path(place).mkdir(parents=True, exist_ok=True)
-        _mount(f"/proc/self/fd/{number}", place, "", _BIND)
+    for mount_point, number in descriptors.items():
+        Path(mount_point).mkdir(parents=True, exist_ok=True)
+        _mount(f"/proc/self/fd/{number}", mount_point, "", _BIND)
         os.close(number)
     return [Path("/"), *layers]
 
 
-def _laid(there: Path, here: Path, folder: Path) -> bool:
-    """Puts what this machine has there into the new root; whether it is a layer over it.
+def _add_to_root(there: Path, here: Path, folder: Path) -> bool:
+    """Adds a folder of this machine to the new root; returns whether it is an overlay.
 
-    Writing to a layer changes nothing on the machine. What cannot be one is the machine's own.
+    Writing to an overlay changes nothing on the machine. Where an overlay is not possible, the
+    folder of the machine is mounted.
     """
     if there.is_symlink():
         here.symlink_to(there.readlink())
@@ -123,52 +132,56 @@ def _overlay(there: Path, here: Path, folder: Path) -> None:
     _mount("overlay", here, "overlay", 0, layers if IS_ROOT else f"{layers},userxattr")
 
 
-def _mount(source: str, place: str | Path, kind: str, flags: int, data: str = "") -> None:
-    words = [os.fsencode(it) for it in (source, place, kind, data)]
+def _mount(source: str, mount_point: str | Path, kind: str, flags: int, data: str = "") -> None:
+    words = [os.fsencode(word) for word in (source, mount_point, kind, data)]
     if _libc.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]):
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), os.fspath(place))
+        raise OSError(number, os.strerror(number), os.fspath(mount_point))
 
 
-# -- the way out and in --------------------------------------------------------------------------
+# -- connections out and in ----------------------------------------------------------------------
 
 
-def _start_relays(api_port: int, way_out: str, pod_port: int, way_in: str) -> None:
-    """A process that hands on what is sent, as long as the command runs."""
-    api, entrance = socket.create_server(("127.0.0.1", api_port)), socket.socket(socket.AF_UNIX)
-    entrance.bind(way_in)
-    entrance.listen()
-    # A command that is somebody else's may not signal us when it dies; its end of a pipe closes.
-    alive, lifeline = os.pipe()
+def _start_forwarding(
+    api_port: int, outbound_socket: str, pod_port: int, inbound_socket: str
+) -> None:
+    """Starts a process that forwards connections for as long as the command runs."""
+    api, inbound = socket.create_server(("127.0.0.1", api_port)), socket.socket(socket.AF_UNIX)
+    inbound.bind(inbound_socket)
+    inbound.listen()
+    # The command may run as another user, so its end is seen by the closing of a pipe.
+    pipe_end, keep_open = os.pipe()
     if os.fork():
-        for number in (api.detach(), entrance.detach(), alive):
+        for number in (api.detach(), inbound.detach(), pipe_end):
             os.close(number)
-        os.set_inheritable(lifeline, True)
+        os.set_inheritable(keep_open, True)
         return
-    os.close(lifeline)
-    threading.Thread(target=_end_with, args=(alive,), daemon=True).start()
-    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.close(keep_open)
+    threading.Thread(target=_exit_with_pipe, args=(pipe_end,), daemon=True).start()
+    devnull = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
-        os.dup2(nowhere, number)
-    threading.Thread(target=relay, args=(api, lambda: to_socket(way_out)), daemon=True).start()
-    relay(entrance, lambda: socket.create_connection(("127.0.0.1", pod_port)))
+        os.dup2(devnull, number)
+    threading.Thread(
+        target=forward, args=(api, lambda: connect_to(outbound_socket)), daemon=True
+    ).start()
+    forward(inbound, lambda: socket.create_connection(("127.0.0.1", pod_port)))
 
 
-def _end_with(alive: int) -> None:
-    """Ends this process once nobody holds the other end of the pipe."""
-    os.read(alive, 1)
+def _exit_with_pipe(pipe_end: int) -> None:
+    """Exits this process once the other end of the pipe is closed."""
+    os.read(pipe_end, 1)
     os._exit(0)
 
 
-def to_socket(path: str) -> socket.socket:
-    """A connection to whoever listens there."""
+def connect_to(path: str) -> socket.socket:
+    """A connection to the Unix socket at this path."""
     there = socket.socket(socket.AF_UNIX)
     there.connect(path)
     return there
 
 
-def relay(listener: socket.socket, connect: Callable[[], socket.socket]) -> None:
-    """Hands on what comes to the listener until that is closed."""
+def forward(listener: socket.socket, connect: Callable[[], socket.socket]) -> None:
+    """Forwards the connections of the listener until it is closed."""
     while True:
         try:
             here, _ = listener.accept()
@@ -183,23 +196,23 @@ def relay(listener: socket.socket, connect: Callable[[], socket.socket]) -> None
 
 
 def _join(here: socket.socket, there: socket.socket) -> None:
-    """Hands on what either side says until both have said all."""
+    """Copies both directions until both are closed."""
     with here, there:
-        back = threading.Thread(target=_pump, args=(there, here), daemon=True)
+        back = threading.Thread(target=_copy, args=(there, here), daemon=True)
         back.start()
-        _pump(here, there)
+        _copy(here, there)
         back.join()
 
 
-def _pump(one: socket.socket, other: socket.socket) -> None:
+def _copy(source: socket.socket, target: socket.socket) -> None:
     try:
-        while data := one.recv(1 << 16):
-            other.sendall(data)
-        other.shutdown(socket.SHUT_WR)
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
     except OSError:
-        for each in (one, other):
+        for side in (source, target):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                side.shutdown(socket.SHUT_RDWR)
 
 
 if __name__ == "__main__":

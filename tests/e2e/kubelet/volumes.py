@@ -1,4 +1,4 @@
-"""What a kubelet would put into the volumes of a pod, and put anew when it changes."""
+"""The volumes of a pod, written as a kubelet does, and again when their sources change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.control_plane.api import Api, Object
 
 Files = dict[str, bytes]
 TOKEN_SECONDS = 3607
-"""What the API server takes for a token that a kubelet asks for."""
+"""The lifetime that a kubelet requests for a token."""
 
 
 class Volumes:
@@ -24,15 +24,15 @@ class Volumes:
         self._token = b""
 
     def mounts(self, container: Object) -> dict[str, str]:
-        """The folder for each place that the container mounts something at."""
+        """The folder for each mount path of the container."""
         self.refresh()
         return {
-            it["mountPath"]: str(self._folder / it["name"])
-            for it in container.get("volumeMounts") or ()
+            mount["mountPath"]: str(self._folder / mount["name"])
+            for mount in container.get("volumeMounts") or ()
         }
 
     def refresh(self) -> None:
-        """Writes what has changed, all files of a volume from one moment to the next."""
+        """Writes the volumes that have changed, each in one atomic step."""
         for volume in self._pod["spec"].get("volumes") or ():
             files = dict(self._content(volume))
             if self._written.get(volume["name"]) != files:
@@ -54,45 +54,49 @@ class Volumes:
             yield from self._content(source)
         if "configMap" in volume:
             data = self._read("configmaps", volume["configMap"])
-            yield from ((name, text.encode()) for name, text in _chosen(data, volume["configMap"]))
+            yield from (
+                (name, text.encode()) for name, text in _selected_files(data, volume["configMap"])
+            )
         if "secret" in volume:
             named = {"name": volume["secret"].get("secretName"), **volume["secret"]}
             data = self._read("secrets", named)
-            yield from ((name, base64.b64decode(it)) for name, it in _chosen(data, named))
+            yield from (
+                (name, base64.b64decode(value)) for name, value in _selected_files(data, named)
+            )
         if "downwardAPI" in volume:
             for item in volume["downwardAPI"]["items"]:
-                yield item["path"], field(self._pod, item["fieldRef"]["fieldPath"]).encode()
+                yield item["path"], field_value(self._pod, item["fieldRef"]["fieldPath"]).encode()
         if "serviceAccountToken" in volume:
-            yield volume["serviceAccountToken"]["path"], self._signed_in()
+            yield volume["serviceAccountToken"]["path"], self._account_token()
 
     def _read(self, kind: str, source: Object) -> Mapping[str, str]:
         namespace = self._pod["metadata"]["namespace"]
         path = f"/api/v1/namespaces/{namespace}/{kind}/{source['name']}"
-        found: Mapping[str, str] = self._api.get(path).granted().get("data") or {}
-        return found
+        data: Mapping[str, str] = self._api.get(path).granted().get("data") or {}
+        return data
 
-    def _signed_in(self) -> bytes:
-        """The token of the pod's account, given to it by the API server."""
+    def _account_token(self) -> bytes:
+        """The token of the pod's ServiceAccount, requested once."""
         if not self._token:
             namespace = self._pod["metadata"]["namespace"]
             account = self._pod["spec"]["serviceAccountName"]
             path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-            asked = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
-            self._token = self._api.post(path, asked).granted()["status"]["token"].encode()
+            request = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
+            self._token = self._api.post(path, request).granted()["status"]["token"].encode()
         return self._token
 
 
-def _chosen(data: Mapping[str, str], source: Object) -> Iterator[tuple[str, str]]:
-    """The files that are asked for by name, else all."""
+def _selected_files(data: Mapping[str, str], source: Object) -> Iterator[tuple[str, str]]:
+    """The files that `items` names, or all."""
     if "items" in source:
         yield from ((item["path"], data[item["key"]]) for item in source["items"])
     else:
         yield from data.items()
 
 
-def field(pod: Object, path: str) -> str:
-    """What a pod is told of itself."""
-    found = pod
+def field_value(pod: Object, path: str) -> str:
+    """The value of a field of the pod, for the downward API."""
+    value = pod
     for name in path.split("."):
-        found = found[name]
-    return str(found)
+        value = value[name]
+    return str(value)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 RESETTLE = Path(sys.executable).parent / "resettle"
-LONG_AFTER = "2099-01-01T00:00:00Z"
-"""A time at which every pod of today is old."""
+FAR_FUTURE = "2099-01-01T00:00:00Z"
+"""A time at which every pod that exists now is old."""
 
 
 class Done(NamedTuple):
-    """How the command ended, and what it said."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -22,18 +22,18 @@ class Done(NamedTuple):
 
     @property
     def moves(self) -> list[dict[str, Any]]:
-        """The moves of a plan that was asked for as JSON."""
-        found: list[dict[str, Any]] = json.loads(self.out)["moves"]
-        return found
+        """The moves of a plan that was printed as JSON."""
+        moves: list[dict[str, Any]] = json.loads(self.out)["moves"]
+        return moves
 
 
-def plan(kubeconfig: Path, policy: dict[str, Any], folder: Path, *words: str) -> Done:
-    """`resettle plan` as somebody with this kubeconfig runs it."""
+def run_plan(kubeconfig: Path, policy: dict[str, Any], folder: Path, *words: str) -> Done:
+    """Runs `resettle plan` with this kubeconfig and policy."""
     file = folder / "policy.json"
     file.write_text(json.dumps(policy))
-    given = ["--kubeconfig", str(kubeconfig), "--policy", str(file), "--now", LONG_AFTER]
+    flags = ["--kubeconfig", str(kubeconfig), "--policy", str(file), "--now", FAR_FUTURE]
     done = subprocess.run(
-        [RESETTLE, "plan", *given, "-o", "json", *words],
+        [RESETTLE, "plan", *flags, "-o", "json", *words],
         capture_output=True,
         text=True,
         check=False,
@@ -42,7 +42,7 @@ def plan(kubeconfig: Path, policy: dict[str, Any], folder: Path, *words: str) ->
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def lifetime(api_version: str, namespace: str, **more: Any) -> dict[str, Any]:
+def life_time_policy(api_version: str, namespace: str, **more: Any) -> dict[str, Any]:
     """A policy by which pods of the namespace are too old after an hour."""
     args = {"maxPodLifeTimeSeconds": 3600, "namespaces": {"include": [namespace]}}
     return {

@@ -1,4 +1,4 @@
-"""A run inside the test's own process, by a clock that the test steps."""
+"""A run inside the process of the test, with a clock that the test steps."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from resettle.framework.registry import default_registry
 from resettle.kube.auth.kubeconfig import find_access
 from resettle.log import Log
 from resettle.runtime import ComponentRunner, RunSettings, descheduling_runner
-from tests.e2e.processes.log_reader import Diary
+from tests.e2e.processes.log_reader import LogReader
 from tests.e2e.processes.run import Account, Policy
 
 _TICK_SECONDS = 0.05
 
 
 class SteppedClock:
-    """The machine's clock, a step ahead or behind; waits follow the steps of the steady one."""
+    """The clock of the machine with an offset; `sleep` follows the steady clock and its offset."""
 
     def __init__(self) -> None:
         self.wall_ahead = timedelta(0)
@@ -38,12 +38,12 @@ class SteppedClock:
     async def sleep(self, seconds: float) -> None:
         """Returns once the steady clock shows so many more seconds."""
         until = self.steady() + seconds
-        while (left := until - self.steady()) > 0:
-            await asyncio.sleep(min(left, _TICK_SECONDS))
+        while (remaining := until - self.steady()) > 0:
+            await asyncio.sleep(min(remaining, _TICK_SECONDS))
 
 
-class Inside(Diary):
-    """A run in a thread of its own."""
+class InProcessRun(LogReader):
+    """`resettle run` in a thread of the test."""
 
     def __init__(self, account: Account, policy: Policy, **settings: Any) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Inside(Diary):
         self._runner: ComponentRunner | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Inside:
+    def __enter__(self) -> InProcessRun:
         self._thread.start()
         return self
 
@@ -70,16 +70,16 @@ class Inside(Diary):
         self.stop()
 
     @property
-    def over(self) -> bool:
-        """Whether it has ended."""
+    def has_ended(self) -> bool:
+        """Whether the run has ended."""
         return not self._thread.is_alive()
 
     def stop(self) -> int | None:
-        """Asks it to stop, and gives its exit code."""
-        if not self.over and self._runner is not None:
+        """Stops the run; returns its exit code."""
+        if not self.has_ended and self._runner is not None:
             self._loop.call_soon_threadsafe(self._runner.stop)
         self._thread.join(60)
-        assert self.over, self.story
+        assert self.has_ended, self.log_text
         return self.code
 
     def _run(self) -> None:
@@ -92,5 +92,5 @@ class Inside(Diary):
         return await self._runner.run()
 
     def _note(self, level: str, event: str, facts: Any) -> None:
-        told = {key: fact for key, fact in facts.items() if fact is not None}
-        self.lines.append({"level": level, "msg": event, **told})
+        known_facts = {key: fact for key, fact in facts.items() if fact is not None}
+        self.lines.append({"level": level, "msg": event, **known_facts})

@@ -1,9 +1,9 @@
-"""A process that contends for a lease and writes down whenever it would act.
+"""A process that contends for a lease and prints a line whenever it would act.
 
     python -m tests.e2e.processes.lease_contender KUBECONFIG NAMESPACE IDENTITY
 
-Times are those of the machine's steady clock, which all its processes share. An `acts` is stamped
-before it is asked whether we hold the lease, so that a stop in between makes none too late.
+Times are those of the monotonic clock, which all processes share. The time of an `acts` is taken
+before the lease is checked, so that a pause in between does not make it too late.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ DURATION_SECONDS = 4.0
 BETWEEN_ACTS_SECONDS = 0.01
 
 
-def timed(namespace: str) -> LeaseSettings:
-    """Times short enough for a test."""
+def lease_settings(namespace: str) -> LeaseSettings:
+    """Lease settings with times short enough for a test."""
     return LeaseSettings(
         duration_seconds=DURATION_SECONDS,
         renew_deadline_seconds=3,
@@ -37,21 +37,21 @@ def timed(namespace: str) -> LeaseSettings:
 
 
 async def contend(kubeconfig: str, namespace: str, identity: str) -> None:
-    asked_to_stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked_to_stop.set)
+    stop_requested = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop_requested.set)
     async with Client(read_kubeconfig(kubeconfig)) as client:
         lease = LeaderElector(
-            client, timed(namespace), identity, SYSTEM, Log.on(sys.stderr, SYSTEM)
+            client, lease_settings(namespace), identity, SYSTEM, Log.on(sys.stderr, SYSTEM)
         )
         await lease.acquire()
-        keeping = asyncio.create_task(lease.keep())
-        while not keeping.done() and not asked_to_stop.is_set():
+        renewal = asyncio.create_task(lease.keep())
+        while not renewal.done() and not stop_requested.is_set():
             at = time.monotonic()
             if lease.is_held():
                 print(f"acts {at:.6f}", flush=True)
             await asyncio.sleep(BETWEEN_ACTS_SECONDS)
-        print("stops" if asked_to_stop.is_set() else "lost", flush=True)
-        keeping.cancel()
+        print("stops" if stop_requested.is_set() else "lost", flush=True)
+        renewal.cancel()
         await lease.release()
 
 

@@ -1,4 +1,4 @@
-"""What a run tells while it goes on: one fact sheet a line, read as it comes."""
+"""The log of a run, read line by line while it runs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tests.e2e.cluster.workspace import eventually
 Line = dict[str, Any]
 
 
-class Diary(ABC):
-    """The log of one run; whoever runs it knows when it is over."""
+class LogReader(ABC):
+    """The log of one run; subclasses run it and know when it has ended."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
-        self.other: list[str] = []
-        """What it said that is not of the log: errors that end it."""
+        self.other_output: list[str] = []
+        """Output that is not of the log: errors that end the process."""
 
     @property
     @abstractmethod
-    def over(self) -> bool:
-        """Whether the run has ended, and nothing more will come."""
+    def has_ended(self) -> bool:
+        """Whether the run has ended and all its output is read."""
 
-    def told(self, event: str, **facts: Any) -> list[Line]:
-        """The lines of an event with these facts."""
+    def lines_of(self, event: str, **facts: Any) -> list[Line]:
+        """The lines of this event that have these facts."""
         wanted = {"msg": event, **facts}
         return [
             line
@@ -33,34 +33,38 @@ class Diary(ABC):
             if all(line.get(key) == fact for key, fact in wanted.items())
         ]
 
-    def awaits(self, event: str, times: int = 1, **facts: Any) -> list[Line]:
-        """The lines of an event, once there are so many."""
+    def wait_for(self, event: str, times: int = 1, **facts: Any) -> list[Line]:
+        """Waits until there are so many lines of an event; returns them."""
 
-        def seen() -> list[Line]:
-            over = self.over
-            found = self.told(event, **facts)
-            assert len(found) >= times or not over, self.story
-            return found if len(found) >= times else []
+        def enough_lines() -> list[Line]:
+            has_ended = self.has_ended
+            lines = self.lines_of(event, **facts)
+            assert len(lines) >= times or not has_ended, self.log_text
+            return lines if len(lines) >= times else []
 
-        return eventually(f"`{event}` {times} times", seen)
+        return eventually(f"`{event}` {times} times", enough_lines)
 
-    def awaits_more(self, event: str, times: int = 1) -> list[Line]:
-        """The same, not counting what was told before."""
-        return self.awaits(event, len(self.told(event)) + times)
+    def wait_for_more(self, event: str, times: int = 1) -> list[Line]:
+        """Waits for so many more lines of an event than there are now; returns all."""
+        return self.wait_for(event, len(self.lines_of(event)) + times)
 
     @property
     def evicted(self) -> set[str]:
-        """The uids that it says it evicted: at once, or after all when an answer was lost."""
-        told = [*self.told("evicted"), *self.told("evicted after all")]
-        return {line["uid"] for line in told}
+        """The uids of pods that are logged as evicted, at once or after a lost answer."""
+        lines = [*self.lines_of("evicted"), *self.lines_of("evicted after all")]
+        return {line["uid"] for line in lines}
 
     @property
     def unknown(self) -> set[str]:
-        """The uids of pods that it asked to leave without learning what came of it."""
-        told = {line["uid"] for line in self.told("answer lost")}
-        return told - self.evicted - {it["uid"] for it in self.told("not evicted after all")}
+        """The uids of pods whose eviction has no known result."""
+        unanswered = {line["uid"] for line in self.lines_of("answer lost")}
+        return (
+            unanswered
+            - self.evicted
+            - {line["uid"] for line in self.lines_of("not evicted after all")}
+        )
 
     @property
-    def story(self) -> str:
-        """All it said, for a failing test."""
-        return "\n".join([*(json.dumps(line) for line in self.lines), *self.other])
+    def log_text(self) -> str:
+        """The whole output, for the message of a failing test."""
+        return "\n".join([*(json.dumps(line) for line in self.lines), *self.other_output])

@@ -1,7 +1,7 @@
 """`resettle run` as a process beside a test, and what the API server's audit log says of it.
 
-A run has a ServiceAccount of its own, with no more rights than a run needs, so whatever the audit
-log holds of that account is this run's doing.
+A run has its own ServiceAccount, with no more permissions than it needs, so every request of that
+account in the audit log was sent by this run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tests.e2e.cluster.workspace import eventually
 from tests.e2e.processes.command import RESETTLE
-from tests.e2e.processes.log_reader import Diary
+from tests.e2e.processes.log_reader import LogReader
 from tools.control_plane.api import Api
 from tools.control_plane.audit_log import AuditLog
 from tools.control_plane.papers import kubeconfig
@@ -47,56 +47,66 @@ RULES = [
 ]
 _GAVE_UP = 504
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
-_accounts = count(1)
+_numbers = count(1)
 
 
-class Evicted(NamedTuple):
+class Eviction(NamedTuple):
     """An eviction that the API server granted."""
 
     pod: str
     uid: str
 
 
-class Noted:
-    """What the API server notes of a user from now on."""
+class AuditedUser:
+    """The requests of a user in the audit log, from now on."""
 
     def __init__(self, plane: Access, user: str) -> None:
         self.plane, self.user = plane, user
         self._log = AuditLog.from_now_on(plane.audit_log)
 
-    def audited(self) -> Iterator[dict[str, Any]]:
-        """Everything, oldest first."""
+    def requests(self) -> Iterator[dict[str, Any]]:
+        """All requests of the user, oldest first."""
         return self._log.requests(self.user)
 
-    def evictions(self) -> list[Evicted]:
-        """The evictions that it was granted, in order; a dry run is none."""
+    def evictions(self) -> list[Eviction]:
+        """The evictions that were granted, in order; dry runs are not counted."""
         return [
-            Evicted(f"{at['namespace']}/{at['name']}", _uid(noted))
-            for noted in self.asked_to_evict()
-            if (at := noted["objectRef"]) and noted["responseStatus"]["code"] < 300
+            Eviction(f"{reference['namespace']}/{reference['name']}", _uid(request))
+            for request in self.eviction_requests()
+            if (reference := request["objectRef"]) and request["responseStatus"]["code"] < 300
         ]
 
-    def in_doubt(self) -> set[str]:
-        """The uids of evictions that the API server itself gave up midway, perhaps too late."""
-        asked = self.asked_to_evict()
-        return {_uid(it) for it in asked if it["responseStatus"]["code"] == _GAVE_UP}
+    def unanswered_evictions(self) -> set[str]:
+        """The uids of evictions that timed out in the API server; they may have happened."""
+        requests = self.eviction_requests()
+        return {
+            _uid(request) for request in requests if request["responseStatus"]["code"] == _GAVE_UP
+        }
 
-    def asked_to_evict(self) -> list[dict[str, Any]]:
-        """Its requests for evictions, however they ended."""
-        return [it for it in self.audited() if it["objectRef"].get("subresource") == "eviction"]
+    def eviction_requests(self) -> list[dict[str, Any]]:
+        """All requests for evictions, granted or not."""
+        return [
+            request
+            for request in self.requests()
+            if request["objectRef"].get("subresource") == "eviction"
+        ]
 
-    def forbidden(self) -> list[str]:
-        """What it asked for and had no right to."""
-        return [it["requestURI"] for it in self.audited() if it["responseStatus"]["code"] == 403]
+    def forbidden_requests(self) -> list[str]:
+        """The URIs of requests that were answered 403."""
+        return [
+            request["requestURI"]
+            for request in self.requests()
+            if request["responseStatus"]["code"] == 403
+        ]
 
 
-class Account(Noted):
-    """A ServiceAccount that may do what a run does, while its block lasts."""
+class Account(AuditedUser):
+    """A ServiceAccount with the permissions of a run, deleted when the block ends."""
 
     def __init__(
         self, plane: Access, api: Api, folder: Path, rules: list[dict[str, Any]] | None = None
     ) -> None:
-        self.name = f"resettle-{os.getpid()}-{next(_accounts)}"
+        self.name = f"resettle-{os.getpid()}-{next(_numbers)}"
         super().__init__(plane, f"system:serviceaccount:default:{self.name}")
         self._api, self._folder = api, folder
         self._rules = RULES if rules is None else rules
@@ -109,13 +119,13 @@ class Account(Noted):
         self._api.post(f"{_RBAC}/clusterroles", {**meta, "rules": self._rules}).granted()
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self.name}
         subject = {"kind": "ServiceAccount", "name": self.name, "namespace": "default"}
-        bound = {**meta, "subjects": [subject], "roleRef": role}
-        self._api.post(f"{_RBAC}/clusterrolebindings", bound).granted()
-        wanted = {"spec": {"expirationSeconds": 7200}}
-        given = self._api.post(f"{accounts}/{self.name}/token", wanted).granted()
-        way_in = kubeconfig(self.plane.url, self.plane.papers.ca, given["status"]["token"])
-        self.kubeconfig.write_text(json.dumps(way_in))
-        eventually("the role in force", self._in_force)
+        binding = {**meta, "subjects": [subject], "roleRef": role}
+        self._api.post(f"{_RBAC}/clusterrolebindings", binding).granted()
+        token_request = {"spec": {"expirationSeconds": 7200}}
+        answer = self._api.post(f"{accounts}/{self.name}/token", token_request).granted()
+        config = kubeconfig(self.plane.url, self.plane.papers.ca, answer["status"]["token"])
+        self.kubeconfig.write_text(json.dumps(config))
+        eventually("the role in force", self._is_in_force)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -124,30 +134,39 @@ class Account(Noted):
         self._api.delete(f"/api/v1/namespaces/default/serviceaccounts/{self.name}")
 
     def run(self, policy: Policy, *words: str) -> Run:
-        """`resettle run` with this policy, as this account."""
+        """Starts `resettle run` with this policy, as this account."""
         file = self._folder / f"{self.name}.policy.json"
         file.write_text(json.dumps(policy))
         return Run(self.kubeconfig, file, *words)
 
-    def _in_force(self) -> bool:
+    def _is_in_force(self) -> bool:
         first = self._rules[0]
-        what = {"verb": "list", "group": "", "resource": first["resources"][0]}
-        review = {"spec": {"user": self.user, "resourceAttributes": what}}
+        attributes = {"verb": "list", "group": "", "resource": first["resources"][0]}
+        review = {"spec": {"user": self.user, "resourceAttributes": attributes}}
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
         return bool(self._api.post(path, review).granted()["status"]["allowed"])
 
 
-class Run(Diary):
-    """A running `resettle run`, or another command like it; its log is read as it comes."""
+class Run(LogReader):
+    """A process of `resettle run`, or of another command with a log like it."""
 
-    def __init__(self, way_in: Path, policy: Path, *words: str, command: str = "run") -> None:
+    def __init__(
+        self, kubeconfig_file: Path, policy: Path, *words: str, command: str = "run"
+    ) -> None:
         super().__init__()
         self.policy = policy
-        given = ["--kubeconfig", str(way_in), "--policy", str(policy), "--logging-format", "json"]
+        flags = [
+            "--kubeconfig",
+            str(kubeconfig_file),
+            "--policy",
+            str(policy),
+            "--logging-format",
+            "json",
+        ]
         if "--secure-port" not in words:
-            given += ["--secure-port", "0"]  # several run at once
+            flags += ["--secure-port", "0"]  # several run at the same time
         self._process = subprocess.Popen(
-            [RESETTLE, command, *given, *words],
+            [RESETTLE, command, *flags, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -175,27 +194,27 @@ class Run(Diary):
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self._process.pid
 
     def signal(self, sign: signal.Signals) -> None:
-        """Sends it a signal."""
+        """Sends the process a signal."""
         self._process.send_signal(sign)
 
-    def ended(self, within: float = 60) -> int:
-        """Its exit code, once it has ended by itself and everything it said is read."""
-        code = self._process.wait(within)
+    def wait_for_exit(self, timeout_seconds: float = 60) -> int:
+        """Waits for the process to end and its output to be read; returns its exit code."""
+        code = self._process.wait(timeout_seconds)
         self._reader.join(10)
         return code
 
     def stop(self) -> int:
-        """Asks it to stop, and gives its exit code."""
+        """Sends SIGTERM; returns the exit code."""
         self.signal(signal.SIGTERM)
-        return self.ended()
+        return self.wait_for_exit()
 
     @property
-    def over(self) -> bool:
-        """Whether it has ended, and all it said is read."""
+    def has_ended(self) -> bool:
+        """Whether the process has ended and its output is read."""
         return not self._reader.is_alive()
 
     def _read(self) -> None:
@@ -204,29 +223,29 @@ class Run(Diary):
             try:
                 self.lines.append(json.loads(line))
             except ValueError:
-                self.other.append(line.rstrip("\n"))
+                self.other_output.append(line.rstrip("\n"))
 
 
-def _uid(noted: dict[str, Any]) -> str:
-    asked: str = noted["requestObject"]["deleteOptions"]["preconditions"]["uid"]
-    return asked
+def _uid(request: dict[str, Any]) -> str:
+    uid: str = request["requestObject"]["deleteOptions"]["preconditions"]["uid"]
+    return uid
 
 
-def settled(api: Api, account: Noted, *runs: Diary) -> None:
-    """Holds what must hold after any run: `accounted_for`, and nothing was forbidden."""
-    accounted_for(account, *runs)
-    assert account.forbidden() == []
+def assert_audit_agrees(api: Api, account: AuditedUser, *runs: LogReader) -> None:
+    """Asserts that every granted eviction is logged, none twice, and nothing was forbidden."""
+    assert_evictions_logged(account, *runs)
+    assert account.forbidden_requests() == []
 
 
-def accounted_for(account: Noted, *runs: Diary) -> None:
-    """Holds that all that was granted is told of, and nothing twice.
+def assert_evictions_logged(account: AuditedUser, *runs: LogReader) -> None:
+    """Asserts that every eviction that was granted is logged by a run, and none happened twice.
 
-    A request whose connection is cut ends in the log as one that was given up, and the pod may
-    have been evicted nevertheless; then the run learned of it by watching.
+    A request whose connection is cut is in the audit log as timed out, and the pod may have been
+    evicted nevertheless; the run then learned of it from its watch.
     """
     granted = account.evictions()
-    uids = [it.uid for it in granted]
+    uids = [eviction.uid for eviction in granted]
     assert len(set(uids)) == len(uids), "a pod was evicted twice"
-    told: set[str] = set().union(*(run.evicted for run in runs))
-    sure, perhaps = set(uids), account.in_doubt()
-    assert sure <= told <= sure | perhaps, f"granted {len(sure)}, told {len(told)}"
+    logged: set[str] = set().union(*(run.evicted for run in runs))
+    certain, possible = set(uids), account.unanswered_evictions()
+    assert certain <= logged <= certain | possible, f"granted {len(certain)}, logged {len(logged)}"

@@ -1,4 +1,4 @@
-"""A plan carried out: each pod evicted, and where its replacement went."""
+"""Executes a plan: evicts each pod, and finds the node of its replacement."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from resettle.kube.auth.kubeconfig import Access
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
 from resettle.policy.load import load_policy
-from tests.e2e.cluster.workspace import pauses
-from tests.e2e.random_clusters.scenario_cluster import Settlement
+from tests.e2e.cluster.workspace import poll
+from tests.e2e.random_clusters.scenario_cluster import ScenarioCluster
 from tools.control_plane.api import Answer, Api, Object
 
-PATIENCE_SECONDS = 30
+TIMEOUT_SECONDS = 30
 AN_HOUR = timedelta(hours=1)
 REGISTRY = default_registry()
 
 
-class Landed(NamedTuple):
-    """A pod that was moved, what the API server said to that, and where its replacement is."""
+class MovedPod(NamedTuple):
+    """A move of the plan, the answer to its eviction, and the node of the replacement."""
 
     move: Move
     answer: Answer
     node: str
-    """Empty while no node takes it, or nobody makes it."""
+    """Empty if the replacement has no node or was not created."""
 
     @property
     def came_back(self) -> bool:
-        """Whether it moved for nothing."""
+        """Whether the replacement is on the same node as the pod was."""
         return self.node == self.move.pod.node
 
     @property
-    def as_foretold(self) -> bool:
-        """Whether it is where the plan said it would be."""
+    def is_as_predicted(self) -> bool:
+        """Whether the replacement is on the node that the plan predicted."""
         return self.node == self.move.lands_on
 
     def __str__(self) -> str:
@@ -55,13 +55,13 @@ def planner_of(policy: Object) -> Descheduler:
     )
 
 
-def look(access: Access, planner: Descheduler) -> Snapshot:
-    """The cluster as it is, seen from a time at which its pods have lived long enough to move."""
+def read_snapshot(access: Access, planner: Descheduler) -> Snapshot:
+    """Reads the cluster, at a time an hour ahead, when its pods are old enough to move."""
     return list_cluster(access, planner.reads).snapshot(datetime.now(UTC) + AN_HOUR)
 
 
 def evict(api: Api, pod: Pod) -> Answer:
-    """Asks for the eviction of this very pod, and of no namesake."""
+    """Requests the eviction of the pod with this uid."""
     eviction = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -71,92 +71,92 @@ def evict(api: Api, pod: Pod) -> Answer:
     return api.post(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction", eviction)
 
 
-def carried_out(
-    settlement: Settlement, access: Access, policy: Object, *, patient: bool
-) -> list[Landed]:
-    """What became of each move of the plan that the policy has for the cluster.
+def execute_plan(
+    scenario_cluster: ScenarioCluster, access: Access, policy: Object, *, patient: bool
+) -> list[MovedPod]:
+    """Plans with this policy and evicts the pods of the plan; returns each move with its result.
 
-    Patience is to evict a pod only once the one before has its replacement.
+    `patient` waits for the replacement of a pod before it evicts the next.
     """
     planner = planner_of(policy)
-    before = look(access, planner)
+    before = read_snapshot(access, planner)
     plan = planner.draw_plan(before)
     assert not plan.errors, plan.errors
     answers = []
     for move in plan.moves:
-        answers.append(evict(settlement.api, move.pod))
+        answers.append(evict(scenario_cluster.api, move.pod))
         if patient:
-            wait_for(settlement.complete)
-    wait_for(settlement.at_rest)
-    heirs = dict(replacements(plan.moves, before, look(access, planner)))
+            wait_for(scenario_cluster.is_complete)
+    wait_for(scenario_cluster.is_stable)
+    replacement_nodes = dict(replacements(plan.moves, before, read_snapshot(access, planner)))
     return [
-        Landed(move, answer, heirs.get(move.pod.uid, ""))
+        MovedPod(move, answer, replacement_nodes.get(move.pod.uid, ""))
         for move, answer in zip(plan.moves, answers, strict=True)
     ]
 
 
-def wait_for(seen: Callable[[], bool]) -> None:
-    """Returns once it is seen, or after a while."""
-    for _ in pauses(PATIENCE_SECONDS):
-        if seen():
+def wait_for(check: Callable[[], bool]) -> None:
+    """Returns once the check holds, or after a timeout."""
+    for _ in poll(TIMEOUT_SECONDS):
+        if check():
             return
 
 
 def replacements(
     moves: Iterable[Move], before: Snapshot, after: Snapshot
 ) -> Iterator[tuple[str, str]]:
-    """The uid of each moved pod that has a replacement, and the node of that.
+    """The uid of each moved pod that has a replacement, and the node of the replacement.
 
-    Replacements of one owner are alike. As many as can be are taken to have come back, then as
-    many as can be to be where they were foretold: two that changed places moved for nothing.
+    Replacements of one owner are alike. As many as possible count as having come back, then as
+    many as possible as being where predicted: two pods that swapped nodes moved without effect.
     """
     known = {pod.uid for pod in before.pods}
     new = [pod for pod in after.pods if pod.uid not in known]
     left = list(moves)
-    for likely in (_at_home, _as_foretold, _anywhere):
+    for matches in (_is_on_same_node, _is_where_predicted, _is_anywhere):
         for move in list(left):
             for pod in new:
-                if _lineage(pod) == _lineage(move.pod) and likely(pod, move):
+                if _identity(pod) == _identity(move.pod) and matches(pod, move):
                     yield move.pod.uid, pod.node
                     new.remove(pod)
                     left.remove(move)
                     break
 
 
-def _lineage(pod: Pod) -> tuple[object, ...]:
-    """What a pod shares with those that can stand in for it: of a StatefulSet, the name too."""
+def _identity(pod: Pod) -> tuple[object, ...]:
+    """What a pod has in common with its replacement: the owners, and in a StatefulSet the name."""
     ordinal = any(owner.kind == "StatefulSet" for owner in pod.owners)
     return (pod.owners, pod.name if ordinal else "")
 
 
-def _at_home(pod: Pod, move: Move) -> bool:
+def _is_on_same_node(pod: Pod, move: Move) -> bool:
     return pod.node == move.pod.node
 
 
-def _as_foretold(pod: Pod, move: Move) -> bool:
+def _is_where_predicted(pod: Pod, move: Move) -> bool:
     return pod.node == move.lands_on
 
 
-def _anywhere(pod: Pod, move: Move) -> bool:
+def _is_anywhere(pod: Pod, move: Move) -> bool:
     return True
 
 
-# -- what went on meanwhile ------------------------------------------------------------------------
+# -- other moves of the plan -----------------------------------------------------------------------
 
 
-def circumstances(one: Landed, all_of_them: Iterable[Landed]) -> str:
-    """What the others of its plan did about the two nodes in question; empty for nothing.
+def circumstances(moved_pod: MovedPod, all_moved: Iterable[MovedPod]) -> str:
+    """Other moves of the plan that concern the same two nodes; empty if there are none.
 
-    These are circumstances and no proof: why the scheduler chose as it did, its own log tells.
+    These are circumstances and no proof: the reason is in the log of the scheduler.
     """
-    home, foretold = one.move.pod.node, one.move.lands_on
-    others = [it for it in all_of_them if it is not one]
-    left = sum(it.move.pod.node == home for it in others)
-    came = sum(it.node == foretold != it.move.lands_on for it in others)
-    held = sum(it.move.pod.node == foretold for it in others)
-    found = (
-        (left, f"{left} more left {home}, which has more room than when it was its turn"),
-        (came, f"{came} came to {foretold} that were foretold for other nodes"),
-        (held, f"{held} were still leaving {foretold}, where it was foretold"),
+    old_node, predicted = moved_pod.move.pod.node, moved_pod.move.lands_on
+    others = [other for other in all_moved if other is not moved_pod]
+    left = sum(other.move.pod.node == old_node for other in others)
+    arrivals = sum(other.node == predicted != other.move.lands_on for other in others)
+    departures = sum(other.move.pod.node == predicted for other in others)
+    reasons = (
+        (left, f"{left} more left {old_node}, which has more free capacity than the plan assumed"),
+        (arrivals, f"{arrivals} came to {predicted} that were predicted for other nodes"),
+        (departures, f"{departures} were still leaving {predicted}, where it was predicted"),
     )
-    return "; ".join(says for number, says in found if number)
+    return "; ".join(text for number, text in reasons if number)

@@ -1,4 +1,4 @@
-"""Random policies of `resettle/v1` with strategies that look for a better place."""
+"""Random policies of `resettle/v1` with strategies that look for a better node."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ BALANCE: dict[str, Sequence[Object]] = {
         },
     ),
 }
-"""The strategies that promise a better place; others only want a pod renewed, wherever."""
+"""The strategies that look for a better node; others only recreate a pod, on any node."""
 
 
-def policy_of(lots: Random) -> Object:
-    """A policy of most of the strategies."""
+def random_policy(rng: Random) -> Object:
+    """A random policy with most of the strategies."""
     config, enabled = [], {}
     for point, table in (("deschedule", DESCHEDULE), ("balance", BALANCE)):
-        names = [name for name in table if lots.random() < 0.8] or list(table)
+        names = [name for name in table if rng.random() < 0.8] or list(table)
         enabled[point] = {"enabled": names}
-        config += [{"name": name, "args": lots.choice(table[name])} for name in names]
+        config += [{"name": name, "args": rng.choice(table[name])} for name in names]
     return {
         "apiVersion": "resettle/v1",
         "kind": "DeschedulerPolicy",
-        "maxPercentOfPodsToEvict": lots.choice([20, 50, 100, 100]),
+        "maxPercentOfPodsToEvict": rng.choice([20, 50, 100, 100]),
         "maxPercentOfNodesToEvictFrom": 100,
         "profiles": [{"name": "tidy", "pluginConfig": config, "plugins": enabled}],
     }

@@ -1,37 +1,37 @@
-"""A grown cluster on the API server, from its first node until it is cleared away."""
+"""Creates the cluster of a scenario on the API server, and deletes it afterwards."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
 from tests.e2e.cluster.workspace import eventually
-from tests.e2e.random_clusters.scenarios import Grown
+from tests.e2e.random_clusters.scenarios import Scenario
 from tools.control_plane.api import Api, Object
 
 CORE, APPS, POLICY = "/api/v1", "/apis/apps/v1", "/apis/policy/v1"
-PLACES = {
+WORKLOAD_PATHS = {
     "Deployment": f"{APPS}/namespaces/{{}}/deployments",
     "ReplicaSet": f"{APPS}/namespaces/{{}}/replicasets",
     "StatefulSet": f"{APPS}/namespaces/{{}}/statefulsets",
 }
-"""Where workloads are, the one that makes others before those it makes."""
+"""Paths of workloads; a kind that creates others stands before those."""
 
 
-class Settlement:
-    """The only cluster on the API server, for as long as the block lasts."""
+class ScenarioCluster:
+    """The only cluster on the API server while the block lasts."""
 
-    def __init__(self, api: Api, plan: Grown) -> None:
-        self.api, self._plan = api, plan
-        self.home = plan.namespace
-        self._pods = f"{CORE}/namespaces/{self.home}/pods"
-        self._budgets = f"{POLICY}/namespaces/{self.home}/poddisruptionbudgets"
+    def __init__(self, api: Api, scenario: Scenario) -> None:
+        self.api, self._scenario = api, scenario
+        self.namespace = scenario.namespace
+        self._pods = f"{CORE}/namespaces/{self.namespace}/pods"
+        self._budgets = f"{POLICY}/namespaces/{self.namespace}/poddisruptionbudgets"
 
-    def __enter__(self) -> Settlement:
-        """The cluster on the day on which it is tidied up."""
+    def __enter__(self) -> ScenarioCluster:
+        """Creates the cluster, in the state that the policy should improve."""
         try:
-            self._grow()
+            self._create()
         except BaseException:
-            self._clear()
+            self._delete()
             raise
         return self
 
@@ -41,72 +41,81 @@ class Settlement:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Clears everything away."""
-        self._clear()
+        """Deletes everything."""
+        self._delete()
 
-    def _grow(self) -> None:
-        plan, api = self._plan, self.api
-        assert not api.items(f"{CORE}/nodes"), "somebody else's nodes are still there"
-        api.post(f"{CORE}/namespaces", {"metadata": {"name": self.home}}).granted()
-        account = f"{CORE}/namespaces/{self.home}/serviceaccounts/default"
+    def _create(self) -> None:
+        scenario, api = self._scenario, self.api
+        assert not api.items(f"{CORE}/nodes"), "nodes of another test are still there"
+        api.post(f"{CORE}/namespaces", {"metadata": {"name": self.namespace}}).granted()
+        account = f"{CORE}/namespaces/{self.namespace}/serviceaccounts/default"
         eventually("the default account", lambda: api.get(account).fine)
-        for machine in plan.nodes:
-            api.post(f"{CORE}/nodes", machine).granted()
-        for workload in plan.workloads:
-            api.post(PLACES[workload["kind"]].format(self.home), workload).granted()
-        for budget in plan.budgets:
+        for node in scenario.nodes:
+            api.post(f"{CORE}/nodes", node).granted()
+        for workload in scenario.workloads:
+            api.post(WORKLOAD_PATHS[workload["kind"]].format(self.namespace), workload).granted()
+        for budget in scenario.budgets:
             api.post(self._budgets, budget).granted()
-        eventually(f"{self.home}: everybody looked at", self._looked_at)
-        for machine in plan.latecomers:
-            api.post(f"{CORE}/nodes", machine).granted()
-        eventually(f"{self.home}: a place for everybody", self.at_rest)
-        for name, change in plan.changes.items():
+        eventually(
+            f"{self.namespace}: each pod scheduled or unschedulable",
+            self._is_scheduled_as_far_as_possible,
+        )
+        for node in scenario.late_nodes:
+            api.post(f"{CORE}/nodes", node).granted()
+        eventually(f"{self.namespace}: all pods running", self.is_stable)
+        for name, change in scenario.changes.items():
             api.patch(f"{CORE}/nodes/{name}", change).granted()
-        eventually(f"{self.home}: budgets that are reckoned with", self._reckoned)
+        eventually(f"{self.namespace}: up-to-date budgets", self._has_current_budgets)
 
-    def at_rest(self) -> bool:
-        """Whether all pods that should be there run, and nobody is leaving."""
-        return self.complete() and not any(map(_leaving, self.api.items(self._pods)))
+    def is_stable(self) -> bool:
+        """Whether all replicas run and no pod is being deleted."""
+        return self.is_complete() and not any(map(_is_deleting, self.api.items(self._pods)))
 
-    def complete(self) -> bool:
-        """Whether as many pods as should be there run and stay."""
+    def is_complete(self) -> bool:
+        """Whether all replicas run, without pods that are being deleted."""
         pods = self.api.items(self._pods)
-        return sum(_running(it) and not _leaving(it) for it in pods) == self._plan.replicas
-
-    def _looked_at(self) -> bool:
-        """Whether each pod runs, or has been told that no node takes it for now."""
-        pods = self.api.items(self._pods)
-        return len(pods) == self._plan.replicas and all(map(_running_or_unschedulable, pods))
-
-    def _reckoned(self) -> bool:
-        """Whether the budgets know of all pods."""
-        found = [it.get("status") or {} for it in self.api.items(self._budgets)]
-        return all(
-            it.get("expectedPods") and it["currentHealthy"] == it["expectedPods"] for it in found
+        return (
+            sum(_is_running(pod) and not _is_deleting(pod) for pod in pods)
+            == self._scenario.replicas
         )
 
-    def _clear(self) -> None:
-        for place in PLACES.values():
-            self.api.delete(place.format(self.home))
-        self.api.delete(self._budgets)
-        eventually(f"nobody in {self.home}", self._emptied)
-        for machine in [*self._plan.nodes, *self._plan.latecomers]:
-            self.api.delete(f"{CORE}/nodes/{machine['metadata']['name']}")
-        self.api.delete(f"{CORE}/namespaces/{self.home}")
+    def _is_scheduled_as_far_as_possible(self) -> bool:
+        """Whether each pod runs or is marked unschedulable."""
+        pods = self.api.items(self._pods)
+        return len(pods) == self._scenario.replicas and all(map(_is_running_or_unschedulable, pods))
 
-    def _emptied(self) -> bool:
+    def _has_current_budgets(self) -> bool:
+        """Whether the status of each budget counts all its pods."""
+        statuses = [budget.get("status") or {} for budget in self.api.items(self._budgets)]
+        return all(
+            status.get("expectedPods") and status["currentHealthy"] == status["expectedPods"]
+            for status in statuses
+        )
+
+    def _delete(self) -> None:
+        for path in WORKLOAD_PATHS.values():
+            self.api.delete(path.format(self.namespace))
+        self.api.delete(self._budgets)
+        eventually(f"no pods in {self.namespace}", self._delete_pods)
+        for node in [*self._scenario.nodes, *self._scenario.late_nodes]:
+            self.api.delete(f"{CORE}/nodes/{node['metadata']['name']}")
+        self.api.delete(f"{CORE}/namespaces/{self.namespace}")
+
+    def _delete_pods(self) -> bool:
         self.api.delete(self._pods, grace_seconds=0)
         return not self.api.items(self._pods)
 
 
-def _leaving(pod: Object) -> bool:
+def _is_deleting(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
-def _running(pod: Object) -> bool:
+def _is_running(pod: Object) -> bool:
     return bool(pod["status"]["phase"] == "Running")
 
 
-def _running_or_unschedulable(pod: Object) -> bool:
+def _is_running_or_unschedulable(pod: Object) -> bool:
     conditions = pod["status"].get("conditions") or ()
-    return _running(pod) or any(it.get("reason") == "Unschedulable" for it in conditions)
+    return _is_running(pod) or any(
+        condition.get("reason") == "Unschedulable" for condition in conditions
+    )

@@ -1,7 +1,7 @@
-"""Random clusters as they grow: what is there at first, and what happens to it afterwards.
+"""Random clusters that change over time: what exists at first, and what changes afterwards.
 
-Pods are placed by the scheduler while some nodes are not there yet, and labels and taints not yet
-written. What comes later leaves them in places that nobody would choose today, as in life.
+Pods are scheduled while some nodes, labels and taints are still missing. Later changes leave pods
+on nodes that the scheduler would not choose any more, as in real clusters.
 """
 
 from __future__ import annotations
@@ -19,72 +19,72 @@ from resettle.testing.controllers.builders import (
     replica_set,
     stateful_set,
 )
-from tests.e2e.random_clusters.policies import PREFERRED, REQUIRED, policy_of
+from tests.e2e.random_clusters.policies import PREFERRED, REQUIRED, random_policy
 from tools.control_plane.plane import MANAGED
 
 RACK = "example.com/rack"
 ZONES = "abc"
 BATCH = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
-WORN = {"key": "worn", "value": "yes", "effect": "PreferNoSchedule"}
+PREFERABLY_EMPTY = {"key": "worn", "value": "yes", "effect": "PreferNoSchedule"}
 GIB_PER_CPU = 4
 LINGERING = {"example.com/lingers": "yes"}
-"""A pod takes a moment to end, and its replacement is placed meanwhile, as in life."""
+"""A pod takes a moment to end, and its replacement is scheduled meanwhile, as in real clusters."""
 
 
-class Grown(NamedTuple):
-    """A cluster from its beginnings to the day on which somebody tidies it up."""
+class Scenario(NamedTuple):
+    """A cluster, its later changes, and the policy that plans for it."""
 
     namespace: str
     nodes: list[Object]
     workloads: list[Object]
     budgets: list[Object]
-    latecomers: list[Object]
+    late_nodes: list[Object]
     changes: dict[str, Object]
-    """What is laid over nodes later, by their names."""
+    """Later changes to nodes, by node name."""
     policy: Object
 
     @property
     def replicas(self) -> int:
-        """How many pods there should be."""
-        return sum(it["spec"]["replicas"] for it in self.workloads)
+        """The number of replicas of all workloads."""
+        return sum(workload["spec"]["replicas"] for workload in self.workloads)
 
 
-def grown(seed: int) -> Grown:
-    """The cluster of this number."""
-    lots = Random(seed)
-    name = f"grown-{seed}"
-    zones = ZONES[: lots.choice([2, 3, 3])]
-    first, late = lots.randint(4, 8), lots.randint(1, 3)
-    made = [_machine(f"{name}-n{i}", zones[i % len(zones)], lots) for i in range(first + late)]
-    # Sorted, the latecomers are all of one zone, and often they are the first there.
-    if lots.random() < 0.5:
-        made.sort(key=lambda it: it["metadata"]["labels"][ZONE])
-    there, latecomers = made[:first], made[first:]
-    workloads = list(_workloads(name, there, lots))
-    return Grown(
+def random_scenario(seed: int) -> Scenario:
+    """The scenario of this seed."""
+    rng = Random(seed)
+    name = f"scenario-{seed}"
+    zones = ZONES[: rng.choice([2, 3, 3])]
+    first, late = rng.randint(4, 8), rng.randint(1, 3)
+    nodes = [_random_node(f"{name}-n{i}", zones[i % len(zones)], rng) for i in range(first + late)]
+    # Sorted, the late nodes are all in one zone, and often the first nodes of that zone.
+    if rng.random() < 0.5:
+        nodes.sort(key=lambda node: node["metadata"]["labels"][ZONE])
+    early, late_nodes = nodes[:first], nodes[first:]
+    workloads = list(_workloads(name, early, rng))
+    return Scenario(
         namespace=name,
-        nodes=there,
+        nodes=early,
         workloads=workloads,
-        budgets=[_budget(it, lots) for it in workloads if lots.random() < 0.4],
-        latecomers=latecomers,
-        changes=_changes([it["metadata"]["name"] for it in made], first, lots),
-        policy=policy_of(lots),
+        budgets=[_budget(workload, rng) for workload in workloads if rng.random() < 0.4],
+        late_nodes=late_nodes,
+        changes=_changes([node["metadata"]["name"] for node in nodes], first, rng),
+        policy=random_policy(rng),
     )
 
 
-def _machine(name: str, zone: str, lots: Random) -> Object:
-    cpus = lots.choice([4, 4, 8])
-    labels = {"pool": lots.choice(["blue", "blue", "green"])}
+def _random_node(name: str, zone: str, rng: Random) -> Object:
+    cpus = rng.choice([4, 4, 8])
+    labels = {"pool": rng.choice(["blue", "blue", "green"])}
     memory = f"{cpus * GIB_PER_CPU}Gi"
-    made = node(name, zone=zone, labels=labels, cpu=str(cpus), memory=memory).node
-    return merge_objects(made, {"metadata": {"annotations": MANAGED}})
+    created = node(name, zone=zone, labels=labels, cpu=str(cpus), memory=memory).node
+    return merge_objects(created, {"metadata": {"annotations": MANAGED}})
 
 
-# -- who lives there -------------------------------------------------------------------------------
+# -- workloads -------------------------------------------------------------------------------------
 
 
-def _affinity(kind: str, wish: Any) -> Object:
-    return {"affinity": {kind: wish}}
+def _affinity(kind: str, terms: Any) -> Object:
+    return {"affinity": {kind: terms}}
 
 
 def _in_pools(*pools: str) -> Object:
@@ -95,8 +95,8 @@ def _apart(app: str, key: str) -> Object:
     return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
 
 
-def _wishes(app: str, lots: Random) -> Object:
-    """What a workload asks of its places."""
+def _random_constraints(app: str, rng: Random) -> Object:
+    """Random scheduling constraints of a workload."""
     like = {"app": app}
     choices: Sequence[Object] = (
         *[{}] * 4,
@@ -120,62 +120,65 @@ def _wishes(app: str, lots: Random) -> Object:
         },
         {"spread": [spread(labels=like, when="ScheduleAnyway")]},
     )
-    return lots.choice(choices)
+    return rng.choice(choices)
 
 
-def _workloads(namespace: str, nodes: Sequence[Object], lots: Random) -> Iterator[Object]:
-    """Workloads until the nodes are about as full as they should be."""
-    offered = sum(int(it["status"]["allocatable"]["cpu"]) for it in nodes) * 1000
-    left = offered * lots.uniform(0.35, 0.65)
+def _workloads(namespace: str, nodes: Sequence[Object], rng: Random) -> Iterator[Object]:
+    """Workloads that together request a random share of the nodes."""
+    offered = sum(int(node["status"]["allocatable"]["cpu"]) for node in nodes) * 1000
+    left = offered * rng.uniform(0.35, 0.65)
     for i in count(1):
         if left <= 0:
             return
         name = f"app-{i}"
-        replicas = lots.randint(2, len(nodes))
-        milli = lots.choice([100, 200, 250, 400, 500, 800])
+        replicas = rng.randint(2, len(nodes))
+        milli = rng.choice([100, 200, 250, 400, 500, 800])
         left -= replicas * milli
-        make = lots.choice([deployment, deployment, replica_set, stateful_set])
-        more: Object = {"parallel": True} if make is stateful_set else {}
-        yield make(
+        build = rng.choice([deployment, deployment, replica_set, stateful_set])
+        more: Object = {"parallel": True} if build is stateful_set else {}
+        yield build(
             name,
             namespace=namespace,
             replicas=replicas,
             cpu=f"{milli}m",
-            memory=f"{round(milli * lots.choice([0.5, 1, 2, 3]))}Mi",
+            memory=f"{round(milli * rng.choice([0.5, 1, 2, 3]))}Mi",
             labels=LINGERING,
-            **_wishes(name, lots),
+            **_random_constraints(name, rng),
             **more,
         )
 
 
-def _budget(workload: Object, lots: Random) -> Object:
+def _budget(workload: Object, rng: Random) -> Object:
     name = workload["metadata"]["name"]
-    allowed: Object = lots.choice(
+    allowed: Object = rng.choice(
         [{"max_unavailable": 1}, {"max_unavailable": "50%"}, {"min_available": 1}]
     )
     return disruption_budget(name, namespace=workload["metadata"]["namespace"], app=name, **allowed)
 
 
-# -- what happens later ----------------------------------------------------------------------------
+# -- later changes ---------------------------------------------------------------------------------
 
 
-def _changes(names: Sequence[str], first: int, lots: Random) -> dict[str, Object]:
-    """What is laid over some nodes once everybody has a place; the first of them are lived on."""
-    found: dict[str, Object] = {name: {} for name in names}
-    lived_on = names[:first]
+def _changes(names: Sequence[str], first: int, rng: Random) -> dict[str, Object]:
+    """Changes to some nodes after all pods are scheduled; the first nodes have pods."""
+    changes: dict[str, Object] = {name: {} for name in names}
+    with_pods = names[:first]
 
-    def befalls(name: str, change: Object) -> None:
-        found[name] = merge_objects(found[name], change)
+    def add_change(name: str, change: Object) -> None:
+        changes[name] = merge_objects(changes[name], change)
 
-    if lots.random() < 0.5:
+    if rng.random() < 0.5:
         for i, name in enumerate(names):
-            befalls(name, {"metadata": {"labels": {RACK: f"r{i // 2}"}}})
-    if lots.random() < 0.5:
-        befalls(lots.choice(lived_on), {"metadata": {"labels": {"pool": "red"}}})
-    if lots.random() < 0.5:
-        befalls(lots.choice(names), {"metadata": {"labels": {"pool": "gold"}}})
-    if lots.random() < 0.6:
-        befalls(lots.choice(lived_on), {"spec": {"taints": [lots.choice([BATCH, BATCH, WORN])]}})
-    if lots.random() < 0.2:
-        befalls(lots.choice(lived_on), {"spec": {"unschedulable": True}})
-    return {name: change for name, change in found.items() if change}
+            add_change(name, {"metadata": {"labels": {RACK: f"r{i // 2}"}}})
+    if rng.random() < 0.5:
+        add_change(rng.choice(with_pods), {"metadata": {"labels": {"pool": "red"}}})
+    if rng.random() < 0.5:
+        add_change(rng.choice(names), {"metadata": {"labels": {"pool": "gold"}}})
+    if rng.random() < 0.6:
+        add_change(
+            rng.choice(with_pods),
+            {"spec": {"taints": [rng.choice([BATCH, BATCH, PREFERABLY_EMPTY])]}},
+        )
+    if rng.random() < 0.2:
+        add_change(rng.choice(with_pods), {"spec": {"unschedulable": True}})
+    return {name: change for name, change in changes.items() if change}

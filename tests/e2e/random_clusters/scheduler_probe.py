@@ -1,8 +1,8 @@
-"""A real kube-scheduler that is asked where a pod could go, and never gets to place it.
+"""A real kube-scheduler that answers which nodes are feasible for a pod, and never places it.
 
 Its configuration has an extender, which is called with the nodes that passed all of the
-scheduler's own filters. The extender notes them and refuses them all, so the pod stays pending.
-A pod that no node passes for never reaches the extender; the scheduler says so in its status.
+scheduler's own filters. The extender records them and refuses them all, so the pod stays pending.
+If no node passes, the extender is not called; the scheduler writes that into the status of the pod.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import Any, NamedTuple
 
-from tests.e2e.cluster.workspace import pauses
+from tests.e2e.cluster.workspace import poll
 from tests.e2e.random_clusters.static_cluster import path_of
 from tests.e2e.random_clusters.valid_objects import probe_of
 from tools.control_plane.api import Api
@@ -25,68 +25,70 @@ from tools.control_plane.processes import Crew, free_ports
 
 Object = dict[str, Any]
 SCHEDULER = "probe"
-PATIENCE_SECONDS = 20
+TIMEOUT_SECONDS = 20
 NOT_YET = "waiting for ephemeral volume controller"
-"""What is said of a pod whose own claim is still to be made; it is tried again at once."""
+"""Message about a pod whose own claim is not created yet; the scheduler tries again at once."""
 
 
-class Found(NamedTuple):
-    """Where a pod could go, and what the scheduler said of it and the nodes, if it was asked."""
+class ProbeResult(NamedTuple):
+    """The feasible nodes of a pod, and the message of the scheduler, if it was requested."""
 
     nodes: frozenset[str]
-    said: str
+    message: str
 
 
-class Prober:
-    """Asks the scheduler about one pod after another."""
+class SchedulerProbe:
+    """Asks the scheduler for the feasible nodes of one pod after another."""
 
     def __init__(self, api: Api, extender: Extender) -> None:
         self._api, self._extender = api, extender
 
-    def ask(self, pod: Object, *, in_words: bool = False) -> Found:
-        """Where a replacement of the pod could go; with what is said of the nodes if so wished."""
+    def ask(self, pod: Object, *, with_message: bool = False) -> ProbeResult:
+        """The feasible nodes for a replacement of the pod, with the message if requested."""
         probe = probe_of(pod, SCHEDULER)
         path = path_of(probe)
         made = self._api.post(path.rpartition("/")[0], probe).granted()
         try:
-            return self._answer(path, made["metadata"]["uid"], in_words)
+            return self._answer(path, made["metadata"]["uid"], with_message)
         finally:
             self._api.delete(path, grace_seconds=0)
 
-    def _answer(self, path: str, uid: str, in_words: bool) -> Found:
-        for _ in pauses(PATIENCE_SECONDS, pause=0):
-            nodes = self._extender.heard(uid, within=0.02)
-            if nodes is not None and not in_words:
-                return Found(nodes, "")
+    def _answer(self, path: str, uid: str, with_message: bool) -> ProbeResult:
+        for _ in poll(TIMEOUT_SECONDS, pause=0):
+            nodes = self._extender.nodes_for(uid, within=0.02)
+            if nodes is not None and not with_message:
+                return ProbeResult(nodes, "")
             status = self._api.get(path).granted()["status"]
             for condition in status.get("conditions") or ():
-                said = f"{condition.get('reason')}: {condition.get('message')}"
-                if condition["type"] == "PodScheduled" and NOT_YET not in said:
-                    # The call comes before the status, and may have come after the question.
-                    return Found(self._extender.heard(uid, within=0) or frozenset(), said)
-        raise AssertionError(f"the scheduler said nothing about {path}")
+                message = f"{condition.get('reason')}: {condition.get('message')}"
+                if condition["type"] == "PodScheduled" and NOT_YET not in message:
+                    # The extender was called before the status was written.
+                    return ProbeResult(
+                        self._extender.nodes_for(uid, within=0) or frozenset(), message
+                    )
+        raise AssertionError(f"no answer of the scheduler about {path}")
 
 
 class Extender(ThreadingHTTPServer):
-    """The server that the scheduler calls."""
+    """The server that the scheduler calls as its extender."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self._calls: dict[str, frozenset[str]] = {}
-        self._news = Condition()
+        self._called = Condition()
 
-    def note(self, uid: str, nodes: list[str]) -> None:
-        """Keeps the first answer for a pod: later ones are about another state of the cluster."""
-        with self._news:
+    def record(self, uid: str, nodes: list[str]) -> None:
+        """Records the first call for a pod: later ones are about another state of the cluster."""
+        with self._called:
             self._calls.setdefault(uid, frozenset(nodes))
-            self._news.notify_all()
+            self._called.notify_all()
 
-    def heard(self, uid: str, within: float) -> frozenset[str] | None:
-        """The nodes for a pod, if they are told within so many seconds."""
-        with self._news:
-            self._news.wait_for(lambda: uid in self._calls, within)
+    def nodes_for(self, uid: str, within: float) -> frozenset[str] | None:
+        """The nodes of the call for a pod, if it comes within so many seconds."""
+        with self._called:
+            self._called.wait_for(lambda: uid in self._calls, within)
             return self._calls.get(uid)
 
 
@@ -95,10 +97,10 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        nodes = asked["NodeNames"] or []
-        self.server.note(asked["Pod"]["metadata"]["uid"], nodes)
-        answer = {"NodeNames": [], "FailedNodes": dict.fromkeys(nodes, "only asked")}
+        call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        nodes = call["NodeNames"] or []
+        self.server.record(call["Pod"]["metadata"]["uid"], nodes)
+        answer = {"NodeNames": [], "FailedNodes": dict.fromkeys(nodes, "only a probe")}
         body = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -107,12 +109,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the scheduler's own log tells more."""
+        """Logs nothing: the log of the scheduler has more."""
 
 
 @contextmanager
-def probing(access: Access, api: Api, folder: Path) -> Iterator[Prober]:
-    """A prober, for as long as its scheduler runs beside the one of the cluster."""
+def scheduler_probe(access: Access, api: Api, folder: Path) -> Iterator[SchedulerProbe]:
+    """Runs the scheduler beside that of the cluster while the block lasts; yields its probe."""
     with Extender() as extender, Crew(access.logs) as crew:
         Thread(target=extender.serve_forever, daemon=True).start()
         config = folder / "scheduler.json"
@@ -120,23 +122,23 @@ def probing(access: Access, api: Api, folder: Path) -> Iterator[Prober]:
         (port,) = free_ports(1)
         start_scheduler(access, built(), crew, "kube-scheduler-probe", port, config)
         try:
-            yield Prober(api, extender)
+            yield SchedulerProbe(api, extender)
         finally:
             extender.shutdown()
 
 
 def _configuration(access: Access, port: int) -> Object:
-    way_in = access.papers.kubeconfig("system:kube-scheduler")
+    kubeconfig_file = access.papers.kubeconfig("system:kube-scheduler")
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(way_in), "qps": 1000, "burst": 1000},
+        "clientConnection": {"kubeconfig": str(kubeconfig_file), "qps": 1000, "burst": 1000},
         "leaderElection": {"leaderElect": False},
         "percentageOfNodesToScore": 100,
         "profiles": [
             {
                 "schedulerName": SCHEDULER,
-                # Nobody is to make room for a pod that only asks.
+                # No preemption for the pods of the probe.
                 "plugins": {"postFilter": {"disabled": [{"name": "*"}]}},
             }
         ],

@@ -1,4 +1,4 @@
-"""A random cluster set up on the API server, and cleared away for the next one."""
+"""Creates random clusters on the API server, one at a time, and deletes each before the next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from functools import partial
 from typing import Any
 
 from tests.e2e.cluster.workspace import eventually
-from tests.e2e.random_clusters.valid_objects import OVERHEAD_CLASS, ROOMY, STORAGE_CLASS, creatable
+from tests.e2e.random_clusters.valid_objects import (
+    OVERHEAD_CLASS,
+    PROVISIONER,
+    STORAGE_CLASS,
+    creatable_object,
+)
 from tests.oracle.clusters import TEAMS
 from tools.control_plane.api import Api, Declined
 
@@ -17,39 +22,39 @@ Object = dict[str, Any]
 FINISHED = ("Succeeded", "Failed")
 CORE, STORAGE = "/api/v1", "/apis/storage.k8s.io/v1"
 DEVICES = "/apis/resource.k8s.io/v1"
-AT_ONCE = 4
+THREADS = 4
 OVERHEAD = {"cpu": "250m", "memory": "100Mi"}
 
 
-class Stage:
+class StaticCluster:
     """The API server, holding one cluster at a time."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
-        self._hands = ThreadPoolExecutor(AT_ONCE)
+        self._threads = ThreadPoolExecutor(THREADS)
         self._nodes: list[str] = []
-        self._held: list[str] = []
+        self._with_finalizer: list[str] = []
 
-    def __enter__(self) -> Stage:
-        """The stage with what all clusters share."""
-        self._furnish()
+    def __enter__(self) -> StaticCluster:
+        """Creates what all clusters share."""
+        self._create_shared_objects()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Sends the helping hands home."""
-        self._hands.shutdown()
+        """Stops the threads."""
+        self._threads.shutdown()
 
-    def _furnish(self) -> None:
-        """Makes what all clusters share; the devices that pods may claim are on no node."""
+    def _create_shared_objects(self) -> None:
+        """Creates what all clusters share; no node has the devices that pods may claim."""
         for name, team in TEAMS.items():
             labels = {"metadata": {"name": name, "labels": {"team": team}}}
             if self.api.post(f"{CORE}/namespaces", labels).status == 409:
                 self.api.patch(f"{CORE}/namespaces/{name}", labels).granted()
             account = f"{CORE}/namespaces/{name}/serviceaccounts/default"
-            eventually(f"the account of {name}", partial(self._there, account))
+            eventually(f"the account of {name}", partial(self._exists, account))
         storage = {
             "metadata": {"name": STORAGE_CLASS},
-            "provisioner": ROOMY,
+            "provisioner": PROVISIONER,
             "volumeBindingMode": "WaitForFirstConsumer",
         }
         self._post_once(f"{STORAGE}/storageclasses", storage)
@@ -61,79 +66,83 @@ class Stage:
         self._post_once("/apis/node.k8s.io/v1/runtimeclasses", sandbox)
 
         self._post_once(f"{DEVICES}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
-        wish = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
-        claim = {"metadata": {"name": "gpu"}, "spec": {"devices": {"requests": [wish]}}}
+        request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+        claim = {"metadata": {"name": "gpu"}, "spec": {"devices": {"requests": [request]}}}
         for name in TEAMS:
             self._post_once(f"{DEVICES}/namespaces/{name}/resourceclaims", claim)
 
-    def _post_once(self, path: str, it: Object) -> None:
-        answer = self.api.post(path, it)
+    def _post_once(self, path: str, obj: Object) -> None:
+        answer = self.api.post(path, obj)
         if answer.status != 409:
             answer.granted()
 
     @contextmanager
     def holding(self, objects: Iterable[Object]) -> Iterator[None]:
-        """The cluster that these objects describe, for as long as the block lasts."""
+        """Creates these objects, and deletes them when the block ends."""
         try:
-            self._set_up(objects)
+            self._create_all(objects)
             yield
         finally:
-            self._clear()
+            self._delete_all()
 
-    def _set_up(self, objects: Iterable[Object]) -> None:
+    def _create_all(self, objects: Iterable[Object]) -> None:
         kinds: dict[str, list[Object]] = {}
-        for it in objects:
-            kinds.setdefault(it["kind"], []).append(it)
-        self._nodes = [it["metadata"]["name"] for it in kinds["Node"]]
-        # A claim must find its volume, and a pod its node and its claims.
-        self._each(self._make, [*kinds["Node"], *kinds.get("PersistentVolume", ())])
+        for obj in objects:
+            kinds.setdefault(obj["kind"], []).append(obj)
+        self._nodes = [node["metadata"]["name"] for node in kinds["Node"]]
+        # Volumes are created before claims, nodes and claims before pods.
+        self._for_each(self._create, [*kinds["Node"], *kinds.get("PersistentVolume", ())])
         claims = kinds.get("PersistentVolumeClaim", ())
-        self._each(self._make, [*kinds.get("CSINode", ()), *claims])
-        # A pod that has ended was there once, and leaves no trace if the others come after it.
+        self._for_each(self._create, [*kinds.get("CSINode", ()), *claims])
+        # Finished pods first, so that they have no influence on the others.
         pods = kinds.get("Pod", ())
-        self._each(self.put, [it for it in pods if it["status"]["phase"] in FINISHED])
-        self._each(self.put, [it for it in pods if it["status"]["phase"] not in FINISHED])
+        self._for_each(self.create_pod, [pod for pod in pods if pod["status"]["phase"] in FINISHED])
+        self._for_each(
+            self.create_pod, [pod for pod in pods if pod["status"]["phase"] not in FINISHED]
+        )
 
-    def put(self, pod: Object) -> None:
-        """Makes a pod, with as much of a history as a scheduler cares for."""
-        made = self._make(pod)
+    def create_pod(self, pod: Object) -> None:
+        """Creates a pod, with the phase and the owned claims that a scheduler looks at."""
+        created = self._create(pod)
         path = path_of(pod)
         phase = pod["status"]["phase"]
         if phase in FINISHED:
             self.api.patch(f"{path}/status", {"status": {"phase": phase}}).granted()
         for volume in pod["spec"].get("volumes") or ():
             if "ephemeral" in volume:
-                self._hand_over(f"{pod['metadata']['name']}-{volume['name']}", made)
+                self._set_claim_owner(f"{pod['metadata']['name']}-{volume['name']}", created)
 
-    def take(self, pod: Object) -> None:
-        """Removes a pod at once."""
+    def delete_pod(self, pod: Object) -> None:
+        """Deletes a pod at once."""
         self.api.delete(path_of(pod), grace_seconds=0)
 
-    def _clear(self) -> None:
-        self._each(self._release, self._held)
-        self._held = []
-        bins = [f"{CORE}/namespaces/{home}/{kind}" for home in TEAMS for kind in NAMESPACED]
-        bins += [f"{CORE}/nodes/{name}" for name in self._nodes]
-        bins += [f"{CORE}/persistentvolumes", f"{STORAGE}/csinodes"]
-        self._each(lambda path: self.api.delete(path, grace_seconds=0), bins)
-        lists = [*bins[: len(TEAMS) * len(NAMESPACED)], f"{CORE}/persistentvolumes"]
+    def _delete_all(self) -> None:
+        self._for_each(self._remove_finalizers, self._with_finalizer)
+        self._with_finalizer = []
+        paths = [
+            f"{CORE}/namespaces/{namespace}/{kind}" for namespace in TEAMS for kind in NAMESPACED
+        ]
+        paths += [f"{CORE}/nodes/{name}" for name in self._nodes]
+        paths += [f"{CORE}/persistentvolumes", f"{STORAGE}/csinodes"]
+        self._for_each(lambda path: self.api.delete(path, grace_seconds=0), paths)
+        lists = [*paths[: len(TEAMS) * len(NAMESPACED)], f"{CORE}/persistentvolumes"]
         for path in lists:
-            eventually(f"nothing in {path}", partial(self._empty, path))
+            eventually(f"nothing in {path}", partial(self._is_empty, path))
 
-    def _make(self, it: Object) -> Object:
-        path = path_of(it)
+    def _create(self, obj: Object) -> Object:
+        path = path_of(obj)
         collection = path.rpartition("/")[0]
         try:
-            made = self.api.post(collection, creatable(it)).granted()
-        except Declined as no:
-            raise AssertionError(f"{path} is not accepted: {no}") from None
-        if it["metadata"].get("deletionTimestamp"):
-            self._held.append(path)
+            created = self.api.post(collection, creatable_object(obj)).granted()
+        except Declined as refusal:
+            raise AssertionError(f"{path} is not accepted: {refusal}") from None
+        if obj["metadata"].get("deletionTimestamp"):
+            self._with_finalizer.append(path)
             self.api.delete(path).granted()
-        return made
+        return created
 
-    def _hand_over(self, claim: str, pod: Object) -> None:
-        """Makes the pod the owner of the claim that was made for it, if that is there."""
+    def _set_claim_owner(self, claim: str, pod: Object) -> None:
+        """Makes the pod the owner of its ephemeral claim, if that exists."""
         meta = pod["metadata"]
         owner = {
             "apiVersion": "v1",
@@ -145,21 +154,21 @@ class Stage:
         path = f"{CORE}/namespaces/{meta['namespace']}/persistentvolumeclaims/{claim}"
         self.api.patch(path, {"metadata": {"ownerReferences": [owner]}})
 
-    def _there(self, path: str) -> bool:
+    def _exists(self, path: str) -> bool:
         return self.api.get(path).fine
 
-    def _empty(self, path: str) -> bool:
+    def _is_empty(self, path: str) -> bool:
         return not self.api.items(path)
 
-    def _release(self, path: str) -> None:
+    def _remove_finalizers(self, path: str) -> None:
         self.api.patch(path, {"metadata": {"finalizers": None}})
 
-    def _each(self, act: Callable[[Any], object], them: Iterable[Any]) -> None:
-        list(self._hands.map(act, them))
+    def _for_each(self, action: Callable[[Any], object], items: Iterable[Any]) -> None:
+        list(self._threads.map(action, items))
 
 
 NAMESPACED = ("pods", "persistentvolumeclaims")
-_PLACES = {
+_COLLECTIONS = {
     "Node": (CORE, "nodes"),
     "Pod": (CORE, "pods"),
     "PersistentVolume": (CORE, "persistentvolumes"),
@@ -168,9 +177,9 @@ _PLACES = {
 }
 
 
-def path_of(it: Object) -> str:
-    """Where the API server has the object."""
-    group, kind = _PLACES[it["kind"]]
-    home = it["metadata"].get("namespace")
-    inside = f"/namespaces/{home}" if home else ""
-    return f"{group}{inside}/{kind}/{it['metadata']['name']}"
+def path_of(obj: Object) -> str:
+    """The path of the object."""
+    group, kind = _COLLECTIONS[obj["kind"]]
+    namespace = obj["metadata"].get("namespace")
+    prefix = f"/namespaces/{namespace}" if namespace else ""
+    return f"{group}{prefix}/{kind}/{obj['metadata']['name']}"

@@ -1,8 +1,8 @@
-"""Random clusters, made such that a real API server takes them.
+"""Random clusters, changed so that a real API server accepts them.
 
-`acceptable` changes what would be refused, for planner and API server alike. `creatable` then
-leaves out what only the server may write and adds what it insists on; nothing of that bears on
-where a pod fits.
+`valid_objects` changes what would be refused, for planner and API server alike. `creatable_object`
+then removes fields that only the server writes and adds fields that it requires; none of them
+changes where a pod fits.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ Object = dict[str, Any]
 
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 STORAGE_CLASS = "fast"
-ROOMY = "roomy.example"
-"""A provisioner that can make a volume on every node, and as many as anybody wants."""
+PROVISIONER = "any-node.example"
+"""A provisioner that can create any number of volumes on every node."""
 OVERHEAD_CLASS = "sandboxed"
-NOBODY = "nobody"
-"""The scheduler of pods that are where they are."""
-HOLD = "example.com/hold"
-"""The finalizer of what is being deleted and must not go yet."""
+NO_SCHEDULER = "none"
+"""`schedulerName` of pods that no scheduler should place."""
+FINALIZER = "example.com/hold"
+"""The finalizer of objects that are being deleted and must stay for now."""
 
 
 # -- for both sides --------------------------------------------------------------------------------
 
 
-def acceptable(objects: Iterable[Object]) -> list[Object]:
-    """The objects, with what no API server would have let in made such that it does."""
-    return [_MENDED.get(it["kind"], _as_it_is)(it) for it in objects]
+def valid_objects(objects: Iterable[Object]) -> list[Object]:
+    """The objects, with changes where an API server would refuse them."""
+    return [_CORRECTIONS.get(obj["kind"], _identity)(obj) for obj in objects]
 
 
-def _as_it_is(it: Object) -> Object:
-    return it
+def _identity(obj: Object) -> Object:
+    return obj
 
 
 def _tainted_unless_ready(node: Object) -> Object:
-    """The node with the taint that the controllers would have put on it."""
+    """The node, with the taint that the node controller gives a node that is not ready."""
     if ready(node):
         return node
     taints = [*(node["spec"].get("taints") or ()), NOT_READY]
@@ -49,102 +49,106 @@ def _tainted_unless_ready(node: Object) -> Object:
 def _valid_pod(pod: Object) -> Object:
     spec = dict(pod["spec"])
     if rules := spec.get("topologySpreadConstraints"):
-        spec["topologySpreadConstraints"] = _each_once(rules)
+        spec["topologySpreadConstraints"] = _without_duplicates(rules)
     if affinity := spec.get("affinity"):
-        spec["affinity"] = {kind: _with_valid_terms(it) for kind, it in affinity.items()}
+        spec["affinity"] = {kind: _with_valid_terms(terms) for kind, terms in affinity.items()}
     if spec.get("resources"):
         spec["resources"] = {"requests": _no_less_than_its_containers(spec)}
     return {**pod, "spec": spec}
 
 
-def _each_once(rules: list[Object]) -> list[Object]:
-    """The rules without a second one for the same topology."""
+def _without_duplicates(rules: list[Object]) -> list[Object]:
+    """The constraints without duplicates of one topology key and `whenUnsatisfiable`."""
     first: dict[tuple[str, str], Object] = {}
     for rule in rules:
         first.setdefault((rule["topologyKey"], rule["whenUnsatisfiable"]), rule)
     return [_with_valid_keys(rule) for rule in first.values()]
 
 
-def _with_valid_terms(wishes: Object) -> Object:
-    """The affinity of one kind; what it says of nodes is valid as it is."""
+def _with_valid_terms(affinity: Object) -> Object:
+    """The affinity of one kind with valid terms; node affinity is valid already."""
     return {
-        how: [_with_valid_keys(it) for it in terms] if isinstance(terms, list) else terms
-        for how, terms in wishes.items()
+        how: [_with_valid_keys(term) for term in terms] if isinstance(terms, list) else terms
+        for how, terms in affinity.items()
     }
 
 
 def _with_valid_keys(term: Object) -> Object:
-    """The term or rule with only those label keys that narrow a selector which has them not."""
+    """The term or constraint without label keys that its selector has already."""
     if "podAffinityTerm" in term:
         return {**term, "podAffinityTerm": _with_valid_keys(term["podAffinityTerm"])}
     selector = term.get("labelSelector") or {}
-    said = {row["key"] for row in selector.get("matchExpressions") or ()}
-    said.update(selector.get("matchLabels") or ())
+    selector_keys = {row["key"] for row in selector.get("matchExpressions") or ()}
+    selector_keys.update(selector.get("matchLabels") or ())
     bare = term.get("labelSelector") is None
-    narrowing: Object = {
-        name: [key for key in term[name] if not bare and key not in said]
+    label_keys: Object = {
+        name: [key for key in term[name] if not bare and key not in selector_keys]
         for name in ("matchLabelKeys", "mismatchLabelKeys")
         if name in term
     }
-    return {**term, **narrowing}
+    return {**term, **label_keys}
 
 
 def _no_less_than_its_containers(spec: Object) -> dict[str, str]:
-    """What the pod as a whole asks for, raised to what its containers ask for together."""
-    asked: dict[str, str] = dict(spec["resources"]["requests"])
-    for resource, amount in asked.items():
-        parts = [it["resources"]["requests"].get(resource, "0") for it in spec["containers"]]
+    """The requests of the pod, raised to the sum of its containers."""
+    requests: dict[str, str] = dict(spec["resources"]["requests"])
+    for resource, amount in requests.items():
+        parts = [
+            container["resources"]["requests"].get(resource, "0")
+            for container in spec["containers"]
+        ]
         parts += [
-            it["resources"]["requests"].get(resource, "0") for it in spec.get("initContainers", ())
+            container["resources"]["requests"].get(resource, "0")
+            for container in spec.get("initContainers", ())
         ]
         total = sum(map(amount_of, parts))
         if total > amount_of(amount):
-            asked[resource] = f"{int(total * 1000)}m"
-    return asked
+            requests[resource] = f"{int(total * 1000)}m"
+    return requests
 
 
-_MENDED = {"Node": _tainted_unless_ready, "Pod": _valid_pod}
+_CORRECTIONS = {"Node": _tainted_unless_ready, "Pod": _valid_pod}
 
 
 # -- for the API server ----------------------------------------------------------------------------
 
 
-def creatable(it: Object) -> Object:
-    """The object as somebody would post it."""
+def creatable_object(obj: Object) -> Object:
+    """The object as a client would create it."""
     kept = {"name", "namespace", "labels", "annotations"}
-    meta = {key: value for key, value in it["metadata"].items() if key in kept}
-    if it["metadata"].get("deletionTimestamp"):
-        meta["finalizers"] = [HOLD]
-    made = {**it, "metadata": meta}
-    shape = _SHAPES.get(it["kind"])
-    return shape(made) if shape else made
+    meta = {key: value for key, value in obj["metadata"].items() if key in kept}
+    if obj["metadata"].get("deletionTimestamp"):
+        meta["finalizers"] = [FINALIZER]
+    created = {**obj, "metadata": meta}
+    convert = _CREATABLE.get(obj["kind"])
+    return convert(created) if convert else created
 
 
 def _posted_pod(pod: Object) -> Object:
-    spec = {**pod["spec"], "schedulerName": NOBODY, "automountServiceAccountToken": False}
+    spec = {**pod["spec"], "schedulerName": NO_SCHEDULER, "automountServiceAccountToken": False}
     spec.pop("priority", None)
     if spec.get("nodeName"):
-        # A gate holds back a pod that has no node yet, so one that has a node has none.
+        # Scheduling gates are allowed only on pods without a node.
         spec.pop("schedulingGates", None)
     if "overhead" in spec:
         spec["runtimeClassName"] = OVERHEAD_CLASS
     for name in ("containers", "initContainers"):
         if name in spec:
-            spec[name] = [_with_limits(it) for it in spec[name]]
-    spec["volumes"] = [_with_size(it) for it in spec.get("volumes") or ()]
+            spec[name] = [_with_limits(container) for container in spec[name]]
+    spec["volumes"] = [_with_size(volume) for volume in spec.get("volumes") or ()]
     bare = {key: value for key, value in pod.items() if key != "status"}
     return {**bare, "spec": spec}
 
 
 def _with_limits(container: Object) -> Object:
-    """The container with limits for what cannot be had on credit."""
+    """The container with limits for extended resources, which cannot be overcommitted."""
     requests = container["resources"]["requests"]
     limits = {name: amount for name, amount in requests.items() if "/" in name}
     return {**container, "resources": {"requests": requests, "limits": limits}}
 
 
 def _with_size(volume: Object) -> Object:
-    """The volume, and the claim that is made for it with a size."""
+    """The volume; the template of an ephemeral claim gets a size."""
     if "ephemeral" not in volume:
         return volume
     template = _posted_claim(volume["ephemeral"]["volumeClaimTemplate"])
@@ -163,7 +167,7 @@ def _posted_volume(volume: Object) -> Object:
     return {**volume, "spec": spec}
 
 
-_SHAPES = {
+_CREATABLE = {
     "Pod": _posted_pod,
     "PersistentVolumeClaim": _posted_claim,
     "PersistentVolume": _posted_volume,
@@ -171,8 +175,8 @@ _SHAPES = {
 
 
 def probe_of(pod: Object, scheduler: str) -> Object:
-    """A replacement of the pod that asks this scheduler for a node."""
-    posted = creatable(pod)
+    """A replacement of the pod for this scheduler, without a node."""
+    posted = creatable_object(pod)
     spec = {**posted["spec"], "schedulerName": scheduler}
     spec.pop("nodeName", None)
     if gates := pod["spec"].get("schedulingGates"):

@@ -1,4 +1,4 @@
-"""A Prometheus that scrapes a run, with the alerts that are shipped, in seconds for minutes."""
+"""A Prometheus that scrapes a run, with the shipped alerts, which fire after seconds here."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from typing import Any
 import yaml
 
 from tests.deploy.monitoring import LOAD_RULES, RULES
-from tests.e2e.cluster.missing_programs import absent
+from tests.e2e.cluster.missing_programs import skip_or_fail
 from tests.e2e.cluster.workspace import eventually
 from tools.control_plane.processes import Crew, free_ports
 from tools.go_programs.build import Missing, Programs
-from tools.prometheus.package import found
+from tools.prometheus.package import found as find_prometheus
 
 EVERY = "1s"
 SOON = "2s"
-"""How long an alert waits here before it fires."""
+"""How long the condition of an alert must hold before it fires here."""
 WINDOW = "20s"
-"""What rates are counted over; a few scrapes fit in."""
+"""The window of rates; long enough for a few scrapes."""
 _SECONDS = 10
 
 
 def prometheus() -> Programs:
-    """The programs; a suite without them ends, and says how to get them."""
+    """The programs of Prometheus; skips or fails the suite where they are missing."""
     try:
-        return found()
+        return find_prometheus()
     except Missing as missing:
-        absent(f"Prometheus cannot be had here: {missing}")
+        skip_or_fail(f"Prometheus is not available here: {missing}")
 
 
 def promtool(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """How promtool ends."""
+    """Runs promtool; returns its exit code and output."""
     command = [prometheus()["promtool"], *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
-def hasty_rules(**instead: str) -> str:
-    """The alerts with no patience, and with other words in place of some."""
+def fast_rules(**instead: str) -> str:
+    """The shipped alerts with a short `for`, and with other expressions for some."""
     rules = yaml.safe_load(RULES.read_text(encoding="utf-8"))
     for group in rules["groups"]:
         for rule in group["rules"]:
@@ -54,59 +54,59 @@ def hasty_rules(**instead: str) -> str:
 
 
 def load_rules() -> str:
-    """The rules of load, worked out every second."""
+    """The load rules, evaluated every second."""
     rules = yaml.safe_load(LOAD_RULES.read_text(encoding="utf-8"))
     for group in rules["groups"]:
         group["interval"] = EVERY
     return yaml.safe_dump(rules)
 
 
-class Watchman:
+class AlertingPrometheus:
     """A running Prometheus."""
 
     def __init__(self, port: int) -> None:
         self._url = f"http://127.0.0.1:{port}/api/v1"
 
     def query(self, expr: str) -> list[dict[str, Any]]:
-        """What it answers to a query of the dashboard."""
+        """The result of a query of the dashboard."""
         expr = expr.replace("$job", ".*").replace("$instance", ".*")
         words = urllib.parse.urlencode({"query": expr.replace("$__rate_interval", WINDOW)})
-        told = self._get(f"query?{words}")["result"]
-        return told if isinstance(told, list) and told and isinstance(told[0], dict) else []
+        result = self._get(f"query?{words}")["result"]
+        return result if isinstance(result, list) and result and isinstance(result[0], dict) else []
 
     def value(self, expr: str) -> float:
-        """The one value of a query; not a number if there is none."""
-        told = self.query(expr)
-        return float(told[0]["value"][1]) if len(told) == 1 else float("nan")
+        """The only value of a query; NaN if there is not exactly one."""
+        result = self.query(expr)
+        return float(result[0]["value"][1]) if len(result) == 1 else float("nan")
 
-    def firing(self) -> set[str]:
-        """The alerts that fire."""
+    def firing_alerts(self) -> set[str]:
+        """The names of the alerts that fire."""
         alerts = self._get("alerts")["alerts"]
-        return {it["labels"]["alertname"] for it in alerts if it["state"] == "firing"}
+        return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
 
-    def trouble(self) -> str:
-        """What it says of its last scrape; empty if that went well."""
+    def scrape_error(self) -> str:
+        """The error of the last scrape; empty if there was none."""
         (target,) = self._get("targets")["activeTargets"]
         return str(target["lastError"])
 
     def _get(self, path: str) -> Any:
         try:
-            with urllib.request.urlopen(f"{self._url}/{path}", timeout=_SECONDS) as heard:
-                return json.load(heard)["data"]
+            with urllib.request.urlopen(f"{self._url}/{path}", timeout=_SECONDS) as response:
+                return json.load(response)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{path}: {error.read().decode()}") from None
 
 
 @contextmanager
-def watchman(
+def alerting_prometheus(
     folder: Path,
     port: int,
-    how: Mapping[str, Any],
+    auth: Mapping[str, Any],
     rules: str,
     *,
     beside: Iterable[Mapping[str, Any]] = (),
-) -> Iterator[Watchman]:
-    """A Prometheus that scrapes this port and whatever is beside; `how` says how it signs in."""
+) -> Iterator[AlertingPrometheus]:
+    """Runs a Prometheus that scrapes this port, with `auth`, and the jobs in `beside`."""
     folder.mkdir()
     (folder / "rules.yaml").write_text(rules)
     (folder / "load-rules.yaml").write_text(load_rules())
@@ -122,13 +122,13 @@ def watchman(
                 "job_name": "resettle",
                 "scheme": "https",
                 "static_configs": [{"targets": [f"127.0.0.1:{port}"]}],
-                **how,
+                **auth,
             },
             *beside,
         ],
     }
     (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
-    (own,) = free_ports(1)
+    (own_port,) = free_ports(1)
     with Crew(folder) as crew:
         process = crew.start(
             "prometheus",
@@ -136,17 +136,19 @@ def watchman(
                 prometheus()["prometheus"],
                 f"--config.file={folder / 'prometheus.yaml'}",
                 f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{own}",
+                f"--web.listen-address=127.0.0.1:{own_port}",
             ],
         )
 
-        def ready() -> bool:
+        def is_ready() -> bool:
             process.check()
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{own}/-/ready", timeout=_SECONDS):
+                with urllib.request.urlopen(
+                    f"http://127.0.0.1:{own_port}/-/ready", timeout=_SECONDS
+                ):
                     return True
             except OSError:
                 return False
 
-        eventually("Prometheus", ready)
-        yield Watchman(own)
+        eventually("Prometheus", is_ready)
+        yield AlertingPrometheus(own_port)

@@ -1,11 +1,11 @@
-"""Somebody between a run and the API server who lets things go wrong on the way.
+"""A proxy between a run and the API server that makes requests fail.
 
-    with Between(plane, account) as way:
-        way.fault = lambda method, path: Fault.BUSY if path.endswith("/eviction") else None
+    with FaultyProxy(plane, account) as proxy:
+        proxy.fault = lambda method, path: Fault.BUSY if path.endswith("/eviction") else None
 
-Requests are read, judged by `fault` and passed on over a connection each; an answer comes back as
-it is, piece by piece, so that watches work. Runs of the account come through here while the block
-lasts, for its kubeconfig says so.
+Each request is read, given to `fault` and forwarded over its own connection; the answer is
+forwarded piece by piece, so that watches work. Runs of the account use the proxy while the block
+lasts, because it is in their kubeconfig.
 """
 
 from __future__ import annotations
@@ -31,82 +31,82 @@ TOO_MANY = (
     b"Retry-After: 1\r\nContent-Length: 43\r\nConnection: close\r\n\r\n"
     b"Too many requests, please try again later.\n"
 )
-"""What an API server says that has more to do than it can: bare words, and when to come again."""
+"""The answer of an overloaded API server: plain text, and when to try again."""
 
 
 class Fault(Enum):
-    """What may happen to a request."""
+    """What happens to a request."""
 
-    BUSY = "answered 429, and not passed on"
-    LOST = "passed on, and its answer thrown away"
-    TORN = "thrown away, and the connection with it"
-    LATE = "passed on once the way is clear"
-
-
-Judge = Callable[[str, str], Fault | None]
+    BUSY = "answered 429, and not forwarded"
+    ANSWER_LOST = "forwarded, and its answer dropped"
+    DROPPED = "dropped, and the connection closed"
+    DELAYED = "forwarded once `release` is set"
 
 
-def to_evictions(fault: Fault, *, every: int = 1, at_most: int | None = None) -> Judge:
-    """The fault for every so many-th request to evict, so many times."""
-    asked, met, guard = count(1), count(), threading.Lock()
+FaultRule = Callable[[str, str], Fault | None]
 
-    def judge(method: str, path: str) -> Fault | None:
-        with guard:
-            if not path.endswith("/eviction") or next(asked) % every:
+
+def fault_for_evictions(fault: Fault, *, every: int = 1, at_most: int | None = None) -> FaultRule:
+    """A rule with the fault for every `every`-th request to evict, at most so many times."""
+    requests, faults, lock = count(1), count(), threading.Lock()
+
+    def rule(method: str, path: str) -> Fault | None:
+        with lock:
+            if not path.endswith("/eviction") or next(requests) % every:
                 return None
-            return fault if at_most is None or next(met) < at_most else None
+            return fault if at_most is None or next(faults) < at_most else None
 
-    return judge
+    return rule
 
 
-def to_the_first_of_each(fault: Fault) -> Judge:
-    """The fault for the first request to evict each pod, and never again for that pod."""
-    met: set[str] = set()
-    guard = threading.Lock()
+def fault_for_first_evictions(fault: Fault) -> FaultRule:
+    """A rule with the fault for the first request to evict each pod, and none for later ones."""
+    paths: set[str] = set()
+    lock = threading.Lock()
 
-    def judge(method: str, path: str) -> Fault | None:
-        with guard:
-            if not path.endswith("/eviction") or path in met:
+    def rule(method: str, path: str) -> Fault | None:
+        with lock:
+            if not path.endswith("/eviction") or path in paths:
                 return None
-            met.add(path)
+            paths.add(path)
             return fault
 
-    return judge
+    return rule
 
 
-class WayIn(Protocol):
-    """Whoever has a kubeconfig."""
+class HasKubeconfig(Protocol):
+    """An account with a kubeconfig."""
 
     kubeconfig: Path
 
 
-class Between:
-    """A server that passes requests on, or does not."""
+class FaultyProxy:
+    """A server that forwards requests, unless there is a fault."""
 
-    def __init__(self, plane: Access, account: WayIn) -> None:
-        self.fault: Judge = lambda method, path: None
-        self.clear = threading.Event()
-        """Whether what is late may pass."""
+    def __init__(self, plane: Access, account: HasKubeconfig) -> None:
+        self.fault: FaultRule = lambda method, path: None
+        self.release = threading.Event()
+        """Set once delayed requests may be forwarded."""
         self.waiting = 0
-        """How many requests are late right now."""
-        self._there = urlsplit(plane.url).port or 443
-        self._trust = ssl.create_default_context(cafile=str(plane.papers.ca))
-        self._papers = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self._papers.load_cert_chain(plane.papers.certificate, plane.papers.key)
+        """The number of requests that are delayed now."""
+        self._api_port = urlsplit(plane.url).port or 443
+        self._client_tls = ssl.create_default_context(cafile=str(plane.papers.ca))
+        self._server_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._server_tls.load_cert_chain(plane.papers.certificate, plane.papers.key)
         self._closed = False
         self._account = account
-        self._direct = account.kubeconfig.read_text()
-        self._door = socket.create_server(("127.0.0.1", 0))
-        self._lines: set[socket.socket] = set()
-        self._guard = threading.Lock()
+        self._direct_config = account.kubeconfig.read_text()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._connections: set[socket.socket] = set()
+        self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Between:
-        way_in: dict[str, Any] = json.loads(self._direct)
-        port = self._door.getsockname()[1]
-        way_in["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
-        self._account.kubeconfig.write_text(json.dumps(way_in))
-        self._begin(self._serve)
+    def __enter__(self) -> FaultyProxy:
+        config: dict[str, Any] = json.loads(self._direct_config)
+        port = self._listener.getsockname()[1]
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+        self._account.kubeconfig.write_text(json.dumps(config))
+        self._start_thread(self._serve)
         return self
 
     def __exit__(
@@ -115,109 +115,109 @@ class Between:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._account.kubeconfig.write_text(self._direct)
+        self._account.kubeconfig.write_text(self._direct_config)
         self._closed = True
-        self.clear.set()
+        self.release.set()
         with suppress(OSError):
-            self._door.shutdown(socket.SHUT_RDWR)
-        self._door.close()
-        self.cut()
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut_connections()
         for thread in self._threads:
             thread.join(_SECONDS)
 
-    def cut(self) -> None:
-        """Ends all connections at once, whatever they are in the middle of."""
-        with self._guard:
-            for line in self._lines:
+    def cut_connections(self) -> None:
+        """Closes all connections at once, also in the middle of an answer."""
+        with self._lock:
+            for connection in self._connections:
                 with suppress(OSError):
-                    line.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
 
-    def _begin(self, work: Callable[..., None], *given: Any) -> None:
-        thread = threading.Thread(target=work, args=given, daemon=True)
+    def _start_thread(self, work: Callable[..., None], *arguments: Any) -> None:
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
         self._threads.append(thread)
         thread.start()
 
     def _serve(self) -> None:
         while True:
             try:
-                raw, _ = self._door.accept()
+                raw, _ = self._listener.accept()
             except OSError:
                 return
-            self._begin(self._attend, raw)
+            self._start_thread(self._serve_connection, raw)
 
-    def _attend(self, raw: socket.socket) -> None:
+    def _serve_connection(self, raw: socket.socket) -> None:
         with raw, suppress(OSError):
             raw.settimeout(_SECONDS)
-            self._hold(raw)
+            self._track(raw)
             try:
-                with self._papers.wrap_socket(raw, server_side=True) as line:
-                    self._hold(line)
-                    self._pass_on(line)
-                    self._let_go(line)
+                with self._server_tls.wrap_socket(raw, server_side=True) as connection:
+                    self._track(connection)
+                    self._forward(connection)
+                    self._untrack(connection)
             finally:
-                self._let_go(raw)
+                self._untrack(raw)
 
-    def _pass_on(self, line: ssl.SSLSocket) -> None:
-        """One request and its answer."""
-        asked = _request(line)
-        if asked is None:
+    def _forward(self, connection: ssl.SSLSocket) -> None:
+        """Forwards one request and its answer."""
+        request = _request(connection)
+        if request is None:
             return
-        method, path = asked.split(b" ", 2)[:2]
+        method, path = request.split(b" ", 2)[:2]
         fault = self.fault(method.decode(), path.decode())
-        if fault is Fault.TORN:
+        if fault is Fault.DROPPED:
             return
         if fault is Fault.BUSY:
-            line.sendall(TOO_MANY)
+            connection.sendall(TOO_MANY)
             return
-        if fault is Fault.LATE and not self._cleared():
+        if fault is Fault.DELAYED and not self._wait_for_release():
             return
         with (
-            socket.create_connection(("127.0.0.1", self._there), _SECONDS) as raw,
-            self._trust.wrap_socket(raw, server_hostname="127.0.0.1") as server,
+            socket.create_connection(("127.0.0.1", self._api_port), _SECONDS) as raw,
+            self._client_tls.wrap_socket(raw, server_hostname="127.0.0.1") as server,
         ):
-            self._hold(server)
+            self._track(server)
             try:
-                server.sendall(asked.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+                server.sendall(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
                 while piece := server.recv(1 << 16):
-                    if fault is not Fault.LOST:
-                        line.sendall(piece)
+                    if fault is not Fault.ANSWER_LOST:
+                        connection.sendall(piece)
             finally:
-                self._let_go(server)
+                self._untrack(server)
 
-    def _cleared(self) -> bool:
-        """Whether the way became clear before it was closed for good."""
-        with self._guard:
+    def _wait_for_release(self) -> bool:
+        """Waits for `release`; returns whether the proxy is still open."""
+        with self._lock:
             self.waiting += 1
-        self.clear.wait(_SECONDS)
-        with self._guard:
+        self.release.wait(_SECONDS)
+        with self._lock:
             self.waiting -= 1
         return not self._closed
 
-    def _hold(self, line: socket.socket) -> None:
-        with self._guard:
-            self._lines.add(line)
+    def _track(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._connections.add(connection)
 
-    def _let_go(self, line: socket.socket) -> None:
-        with self._guard:
-            self._lines.discard(line)
+    def _untrack(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._connections.discard(connection)
 
 
-def _request(line: ssl.SSLSocket) -> bytes | None:
-    """All bytes of a request; None if whoever called has hung up before."""
-    read = b""
-    while b"\r\n\r\n" not in read:
-        piece = line.recv(1 << 16)
+def _request(connection: ssl.SSLSocket) -> bytes | None:
+    """All bytes of a request; None if the client closed the connection before."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        piece = connection.recv(1 << 16)
         if not piece:
             return None
-        read += piece
-    head, _, body = read.partition(b"\r\n\r\n")
-    left = _length(head) - len(body)
-    while left > 0:
-        piece = line.recv(1 << 16)
+        received += piece
+    head, _, body = received.partition(b"\r\n\r\n")
+    missing = _length(head) - len(body)
+    while missing > 0:
+        piece = connection.recv(1 << 16)
         if not piece:
             return None
-        read, left = read + piece, left - len(piece)
-    return read
+        received, missing = received + piece, missing - len(piece)
+    return received
 
 
 def _length(head: bytes) -> int:

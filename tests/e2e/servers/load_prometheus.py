@@ -1,9 +1,9 @@
-"""How busy nodes are, as a test says: an exporter with one gauge, and a Prometheus that scrapes it.
+"""Loads of nodes that a test sets: an exporter with one gauge, and a Prometheus that scrapes it.
 
-    with Pressure(folder) as pressure:
-        pressure.sets({"node-1": 0.9, "node-2": 0.1})
+    with LoadPrometheus(folder) as prometheus:
+        prometheus.set_loads({"node-1": 0.9, "node-2": 0.1})
 
-What is set has reached Prometheus when `sets` returns.
+The values are in Prometheus when `set_loads` returns.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.cluster.workspace import eventually
-from tests.e2e.servers.page_prometheus import Scraped
+from tests.e2e.servers.page_prometheus import PagePrometheus
 from tools.control_plane.api import Object
 
 GAUGE = "synthetic_load"
 METRIC = "MetricResource"
 
 
-class Pressure(Scraped):
-    """A gauge for each node, and who reads them, while the block lasts."""
+class LoadPrometheus(PagePrometheus):
+    """A gauge for each node and a Prometheus that scrapes them, while the block lasts."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, self._lines)
         self._values: dict[str, float] = {}
 
-    def sets(self, values: dict[str, float]) -> None:
-        """Has these nodes, and no others, be as busy as this, from 0 to 1."""
+    def set_loads(self, values: dict[str, float]) -> None:
+        """Sets the load of these nodes, from 0 to 1, and of no others; waits for the scrape."""
         self._values = dict(values)
-        eventually("the figures in Prometheus", lambda: self._told() == values)
+        eventually("the figures in Prometheus", lambda: self._current_values() == values)
 
     def policy(
         self,
@@ -41,10 +41,14 @@ class Pressure(Scraped):
         url: str = "",
         **top: Any,
     ) -> Object:
-        """A policy by which nodes are too empty or too full of what the gauge says."""
-        lines = {"thresholds": {METRIC: low}, "targetThresholds": {METRIC: high}}
-        asking = {"source": "Prometheus", "prometheus": {"query": GAUGE}}
-        args = {**lines, "useDeviationThresholds": from_mean, "metricsUtilization": asking}
+        """A policy with LowNodeUtilization by the gauge."""
+        thresholds = {"thresholds": {METRIC: low}, "targetThresholds": {METRIC: high}}
+        metrics_source = {"source": "Prometheus", "prometheus": {"query": GAUGE}}
+        args = {
+            **thresholds,
+            "useDeviationThresholds": from_mean,
+            "metricsUtilization": metrics_source,
+        }
         provider = {"source": "Prometheus", "prometheus": {"url": url or self.url}}
         profile = {
             "name": "relieve",
@@ -60,9 +64,9 @@ class Pressure(Scraped):
             **top,
         }
 
-    def _told(self) -> dict[str, float]:
-        found = self.asked(GAUGE)
-        return {it["metric"]["instance"]: float(it["value"][1]) for it in found}
+    def _current_values(self) -> dict[str, float]:
+        series = self.query(GAUGE)
+        return {series["metric"]["instance"]: float(series["value"][1]) for series in series}
 
     def _lines(self) -> str:
         lines = [f'{GAUGE}{{instance="{name}"}} {value}\n' for name, value in self._values.items()]

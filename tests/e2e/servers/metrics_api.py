@@ -1,6 +1,6 @@
-"""What nodes and pods use, as a test says, served by the API server under `metrics.k8s.io`.
+"""Usage of nodes and pods that a test sets, served by the API server under `metrics.k8s.io`.
 
-Custom resources stand in for a metrics server: who lists them cannot tell the difference.
+Custom resources take the place of a metrics server: a client that lists them sees no difference.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
-from tests.e2e.cluster.workspace import Room, eventually
+from tests.e2e.cluster.workspace import Workspace, eventually
 from tests.e2e.processes.run import RULES
 from tools.control_plane.api import Api, Object
 
 GROUP = "metrics.k8s.io"
 PATH = f"/apis/{GROUP}/v1beta1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-RIGHTS: Object = {"apiGroups": [GROUP], "resources": ["nodes", "pods"], "verbs": ["list"]}
-RULES_TO_MEASURE = [*RULES, RIGHTS]
-"""What a run may do that goes by what is measured."""
+PERMISSION: Object = {"apiGroups": [GROUP], "resources": ["nodes", "pods"], "verbs": ["list"]}
+RULES_WITH_METRICS = [*RULES, PERMISSION]
+"""The permissions of a run that reads the metrics API."""
 
 
-def serve(api: Api) -> None:
-    """Has the API server serve the metrics API, if it does not do so yet."""
+def serve_metrics_api(api: Api) -> None:
+    """Makes the API server serve the metrics API, if it does not do so yet."""
     for plural, kind, scope in (
         ("nodes", "NodeMetrics", "Cluster"),
         ("pods", "PodMetrics", "Namespaced"),
@@ -52,17 +52,17 @@ def serve(api: Api) -> None:
     eventually("the metrics API of pods", lambda: api.get(f"{PATH}/pods").fine)
 
 
-class Figures:
-    """Figures of the nodes and pods of a room; each has the time at which it was told.
+class UsageMetrics:
+    """The metrics of the nodes and pods of a workspace; each has the time at which it was set.
 
-    Those of nodes are taken away when the block ends, and those of pods go with their namespace.
+    Those of nodes are deleted when the block ends, those of pods with their namespace.
     """
 
-    def __init__(self, room: Room) -> None:
-        self._room, self._api = room, room.api
-        serve(room.api)
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace, self._api = workspace, workspace.api
+        serve_metrics_api(workspace.api)
 
-    def __enter__(self) -> Figures:
+    def __enter__(self) -> UsageMetrics:
         return self
 
     def __exit__(
@@ -71,29 +71,29 @@ class Figures:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for name in self._room.nodes:
+        for name in self._workspace.nodes:
             self._api.delete(f"{PATH}/nodes/{name}")
 
     def nodes(self, *, others: str = "100m", **cpu: str) -> None:
-        """What nodes use now, by the last part of their names (`n0="6"`); `others` is the rest."""
-        for name in self._room.nodes:
+        """Sets the cpu usage of nodes, by the last part of their names (`n0="6"`)."""
+        for name in self._workspace.nodes:
             amount = cpu.get(name.rpartition("-")[2], others)
             self._put(f"{PATH}/nodes", name, {"usage": _usage(amount)})
 
-    def is_from(self, node: str, ago: timedelta) -> None:
-        """Has the figure of a node be that old."""
+    def set_age(self, node: str, ago: timedelta) -> None:
+        """Sets the age of the metrics of a node."""
         self._api.patch(f"{PATH}/nodes/{node}", {"timestamp": _stamp(ago)}).granted()
 
     def pods(self, cpu: Mapping[str, str] | str) -> None:
-        """What pods use now, by name, or all alike."""
-        for pod in self._room.running():
+        """Sets the usage of pods, by name or the same for all."""
+        for pod in self._workspace.list_pods():
             name = pod["metadata"]["name"]
             amount = cpu if isinstance(cpu, str) else cpu[name]
             container = {"name": "main", "usage": _usage(amount)}
-            there = f"{PATH}/namespaces/{self._room.name}/pods"
-            self._put(there, name, {"containers": [container]})
+            pods_path = f"{PATH}/namespaces/{self._workspace.name}/pods"
+            self._put(pods_path, name, {"containers": [container]})
 
-    def _put(self, path: str, name: str, said: Object) -> None:
+    def _put(self, path: str, name: str, metrics: Object) -> None:
         kind = "PodMetrics" if path.endswith("/pods") else "NodeMetrics"
         body = {
             "apiVersion": f"{GROUP}/v1beta1",
@@ -101,7 +101,7 @@ class Figures:
             "metadata": {"name": name},
             "timestamp": _stamp(),
             "window": "15s",
-            **said,
+            **metrics,
         }
         if self._api.get(f"{path}/{name}").fine:
             self._api.patch(f"{path}/{name}", body).granted()

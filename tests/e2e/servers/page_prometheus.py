@@ -1,6 +1,6 @@
-"""A Prometheus that scrapes one page, which a test writes, once a second.
+"""A Prometheus that scrapes one page of the test once a second.
 
-It may begin with a past (`history`, in OpenMetrics' text) and work rules out every second.
+It may start with a history (in the text format of OpenMetrics) and evaluate rules every second.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ EVERY = "1s"
 _SECONDS = 10
 
 
-class Scraped:
-    """The page, and who reads it, while the block lasts."""
+class PagePrometheus:
+    """Serves the page and runs a Prometheus that scrapes it, while the block lasts."""
 
     def __init__(
         self, folder: Path, page: Callable[[], str], *, rules: str = "", history: str = ""
@@ -44,10 +44,12 @@ class Scraped:
         if self._rules:
             (self._folder / "rules.yaml").write_text(self._rules)
         config = self._folder / "prometheus.json"
-        config.write_text(json.dumps(self._config(self._pages.enter_context(served(self._page)))))
+        config.write_text(
+            json.dumps(self._config(self._pages.enter_context(serve_page(self._page))))
+        )
         data = self._folder / "data"
         if self._history:
-            self._remember(data)
+            self._import_history(data)
         self.server = self._crew.start(
             "prometheus",
             [
@@ -58,7 +60,7 @@ class Scraped:
                 "--log.level=warn",
             ],
         )
-        self.awaited()
+        self.wait_until_ready()
         return self
 
     def __exit__(
@@ -70,41 +72,45 @@ class Scraped:
         self._crew.close()
         self._pages.close()
 
-    def awaited(self) -> None:
+    def wait_until_ready(self) -> None:
         """Returns once Prometheus answers."""
-        eventually("a Prometheus that answers", lambda: self.asked("vector(1)"))
+        eventually("a Prometheus that answers", lambda: self.query("vector(1)"))
 
-    def asked(self, query: str) -> list[Object]:
-        """What it answers; nothing while it does not."""
+    def query(self, query: str) -> list[Object]:
+        """The result of a query; empty if Prometheus does not answer."""
         try:
             address = f"{self.url}/api/v1/query?{urlencode({'query': query})}"
-            with urllib.request.urlopen(address, timeout=_SECONDS) as heard:
-                found: list[Object] = json.load(heard)["data"]["result"]
-                return found
+            with urllib.request.urlopen(address, timeout=_SECONDS) as response:
+                result: list[Object] = json.load(response)["data"]["result"]
+                return result
         except OSError:
             return []
 
-    def _remember(self, data: Path) -> None:
-        past = self._folder / "history.txt"
-        past.write_text(self._history)
-        done = promtool("tsdb", "create-blocks-from", "openmetrics", past, data)
+    def _import_history(self, data: Path) -> None:
+        history_file = self._folder / "history.txt"
+        history_file.write_text(self._history)
+        done = promtool("tsdb", "create-blocks-from", "openmetrics", history_file, data)
         assert done.returncode == 0, done.stdout + done.stderr
 
     def _config(self, page: str) -> Object:
-        often = {"scrape_interval": EVERY, "scrape_timeout": EVERY, "evaluation_interval": EVERY}
+        intervals = {
+            "scrape_interval": EVERY,
+            "scrape_timeout": EVERY,
+            "evaluation_interval": EVERY,
+        }
         rules = {"rule_files": ["rules.yaml"]} if self._rules else {}
-        return {"global": often, "scrape_configs": [about_nodes(page)], **rules}
+        return {"global": intervals, "scrape_configs": [scrape_config(page)], **rules}
 
 
-def about_nodes(page: str) -> Object:
-    """How the page at this address is scraped: it tells itself which node each figure is of."""
+def scrape_config(page: str) -> Object:
+    """The scrape config for the page at this address; its own `instance` labels are kept."""
     return {"job_name": "nodes", "honor_labels": True, "static_configs": [{"targets": [page]}]}
 
 
 @contextmanager
-def served(page: Callable[[], str]) -> Iterator[str]:
-    """The address of a page, while the block lasts."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _visit(page))
+def serve_page(page: Callable[[], str]) -> Iterator[str]:
+    """Serves a page while the block lasts; yields its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(page))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"127.0.0.1:{server.server_port}"
@@ -113,18 +119,18 @@ def served(page: Callable[[], str]) -> Iterator[str]:
         server.server_close()
 
 
-def _visit(page: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
-    class Visit(BaseHTTPRequestHandler):
+def _handler_for(page: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = page().encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            with suppress(OSError):  # who hangs up early comes again
+            with suppress(OSError):  # a scrape that times out is repeated
                 self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Keeps quiet."""
+            """Logs nothing."""
 
-    return Visit
+    return Handler

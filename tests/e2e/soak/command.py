@@ -1,10 +1,9 @@
-"""Runs resettle beside constant change for minutes, and says what it came to.
+"""Runs resettle for minutes while pods change all the time, and prints the result.
 
     python -m tests.e2e.soak.command --minutes 10 --pods 2000
 
-Takes the control plane that RESETTLE_E2E_FOLDER names, or starts one. Exit status: 0 if what is
-known in the end equals a fresh list, every eviction is accounted for and memory has not grown;
-1 if not.
+Uses the control plane that RESETTLE_E2E_FOLDER names, or starts one. Exit status: 0 if the cache
+equals a fresh list in the end, every eviction is logged and memory has not grown; 1 if not.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.e2e.processes.run import Account
-from tests.e2e.soak.harness import MOST_GROWTH, WARM, Figures, soak
-from tests.e2e.soak.workloads import Estate
+from tests.e2e.soak.harness import MOST_GROWTH, WARM, SoakResult, soak
+from tests.e2e.soak.workloads import SoakCluster
 from tools.control_plane.build import built
 from tools.control_plane.papers import QUIET
 from tools.control_plane.plane import Access, ControlPlane
@@ -28,7 +27,7 @@ SHOWN = 12
 
 
 def main(words: list[str]) -> int:
-    """How the soak ended."""
+    """Runs the soak; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.soak.command", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--pods", type=int, default=2000)
@@ -40,35 +39,36 @@ def main(words: list[str]) -> int:
         api = stack.enter_context(plane.api(QUIET))
         own = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         account = stack.enter_context(Account(plane, api, own))
-        estate = stack.enter_context(Estate(api, chosen.pods))
-        print(f"making {chosen.pods} pods", file=sys.stderr, flush=True)
-        estate.settle()
+        soak_cluster = stack.enter_context(SoakCluster(api, chosen.pods))
+        print(f"creating {chosen.pods} pods", file=sys.stderr, flush=True)
+        soak_cluster.create_deployments()
         print(f"soaking for {chosen.minutes:g} minutes", file=sys.stderr, flush=True)
         try:
-            figures = soak(account, estate, chosen.minutes * 60, chosen.interval)
+            result = soak(account, soak_cluster, chosen.minutes * 60, chosen.interval)
         except AssertionError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
-    print(told(figures))
-    return 0 if figures.growth <= MOST_GROWTH else 1
+    print(summary(result))
+    return 0 if result.growth <= MOST_GROWTH else 1
 
 
-def told(figures: Figures) -> str:
-    """The figures as a person reads them."""
-    samples = figures.samples
+def summary(result: SoakResult) -> str:
+    """The result as text."""
+    samples = result.samples
     step = max(1, len(samples) // SHOWN)
     shown = [*samples[::step], samples[-1]]
-    known = ", ".join(f"{count} {kind}" for kind, count in figures.known.items())
+    known = ", ".join(f"{count} {kind}" for kind, count in result.known.items())
     return "\n".join(
         [
-            f"{figures.seconds:.0f} s, {figures.cycles} cycles, {figures.evictions} evictions",
-            f"asked for {figures.ups} pods more and {figures.downs} fewer, "
-            f"deleted {figures.deletions}",
-            f"{figures.made} pods made, {figures.events} changes of pods",
-            f"known in the end, as a fresh list has it: {known}",
-            f"memory after cycle {WARM}: {figures.warm.rss_kb / 1024:.1f} MiB, "
-            f"in the end {samples[-1].rss_kb / 1024:.1f} MiB: {figures.growth:.3f} times",
-            "memory by cycle: " + ", ".join(f"{it.cycle}: {it.rss_kb / 1024:.1f}" for it in shown),
+            f"{result.seconds:.0f} s, {result.cycles} cycles, {result.evictions} evictions",
+            f"scaled up by {result.ups} pods and down by {result.downs}, "
+            f"deleted {result.deletions}",
+            f"{result.made} pods created, {result.events} changes of pods",
+            f"in the cache at the end, as in a fresh list: {known}",
+            f"memory after cycle {WARM}: {result.warm.rss_kb / 1024:.1f} MiB, "
+            f"at the end {samples[-1].rss_kb / 1024:.1f} MiB: {result.growth:.3f} times",
+            "memory by cycle: "
+            + ", ".join(f"{sample.cycle}: {sample.rss_kb / 1024:.1f}" for sample in shown),
         ]
     )
 

@@ -1,4 +1,4 @@
-"""A long run beside constant change: what it must look like in the end, and what it came to."""
+"""A long run while pods change all the time: its checks at the end, and its result."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from resettle.model.kinds import KINDS
-from tests.e2e.cluster.workspace import pauses
+from tests.e2e.cluster.workspace import poll
 from tests.e2e.processes.log_reader import Line
-from tests.e2e.processes.run import Account, Policy, Run, settled
-from tests.e2e.soak.workloads import Churn, Estate
+from tests.e2e.processes.run import Account, Policy, Run, assert_audit_agrees
+from tests.e2e.soak.workloads import Churn, SoakCluster
 from tools.control_plane.api import Api, Object
 
 WARM = 10
-"""The cycle after which memory is first looked at."""
+"""The cycle after which memory is first measured."""
 MOST_GROWTH = 1.1
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 _RSS = re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE)
-_COUNTED = {
+_COUNTERS = {
     "events": ("apiserver_watch_cache_events_received_total{", 'resource="pods"'),
     "made": ("apiserver_request_total{", 'code="201"', 'resource="pods"', 'subresource=""'),
 }
-"""Counters of the API server, each told from the others by what stands in its line."""
+"""Counters of the API server, each with the texts that its lines contain."""
 
 
 class Sample(NamedTuple):
@@ -37,8 +37,8 @@ class Sample(NamedTuple):
     rss_kb: int
 
 
-class Figures(NamedTuple):
-    """What a soak came to."""
+class SoakResult(NamedTuple):
+    """The result of a soak."""
 
     seconds: float
     cycles: int
@@ -47,47 +47,49 @@ class Figures(NamedTuple):
     downs: int
     deletions: int
     made: int
-    """Pods that the API server made meanwhile, for anybody."""
+    """Pods created during the soak, by any client."""
     events: int
-    """Changes of pods meanwhile, anybody's."""
+    """Changes of pods during the soak, by any client."""
     known: dict[str, int]
-    """Objects of each kind in the end, where the run and a fresh list agree."""
+    """Objects of each kind at the end, in the cache of the run and in a fresh list."""
     samples: list[Sample]
 
     @property
     def growth(self) -> float:
-        """Memory in the end over memory after the tenth cycle."""
+        """Memory at the end divided by memory after the tenth cycle."""
         return self.samples[-1].rss_kb / self.warm.rss_kb
 
     @property
     def warm(self) -> Sample:
         """The memory after the tenth cycle."""
-        return next(it for it in self.samples if it.cycle >= WARM)
+        return next(sample for sample in self.samples if sample.cycle >= WARM)
 
 
-def soak(account: Account, estate: Estate, seconds: float, interval: str) -> Figures:
-    """Runs resettle beside churn for so long; in the end it knows what the API server knows."""
-    api = estate.api
+def soak(account: Account, soak_cluster: SoakCluster, seconds: float, interval: str) -> SoakResult:
+    """Runs resettle during churn for so long; asserts at the end that its cache is right."""
+    api = soak_cluster.api
     words = ("--descheduling-interval", interval, "--client-connection-qps", "50")
-    with account.run(restless(estate), *words) as run:
-        run.awaits("cycle done")
-        before, began = _counted(api), time.monotonic()
-        with Churn(estate) as churn:
-            samples = list(_samples(run, began + seconds))
-        after, lasted = _counted(api), time.monotonic() - began
-        # The same policy with nothing to give out: no other kinds, so the same cache.
-        run.policy.write_text(json.dumps(restless(estate, maxNoOfPodsToEvictTotal=0)))
-        run.awaits_more("policy loaded")
-        estate.rest()
-        known = _agreed(run, api)
+    with account.run(always_moving_policy(soak_cluster), *words) as run:
+        run.wait_for("cycle done")
+        before, started_at = _pod_counters(api), time.monotonic()
+        with Churn(soak_cluster) as churn:
+            samples = list(_samples(run, started_at + seconds))
+        after, seconds_taken = _pod_counters(api), time.monotonic() - started_at
+        # The policy with a limit of 0: it reads the same kinds, so the cache is kept.
+        run.policy.write_text(
+            json.dumps(always_moving_policy(soak_cluster, maxNoOfPodsToEvictTotal=0))
+        )
+        run.wait_for_more("policy loaded")
+        soak_cluster.wait_until_stable()
+        known = _wait_until_cache_agrees(run, api)
         samples += _samples(run, time.monotonic())
-        assert run.stop() == 0, run.story
-    settled(api, account, run)
-    assert not run.told("cycle failed")
-    assert not run.told("cycle skipped")
-    return Figures(
-        seconds=lasted,
-        cycles=len(run.told("cycle done")),
+        assert run.stop() == 0, run.log_text
+    assert_audit_agrees(api, account, run)
+    assert not run.lines_of("cycle failed")
+    assert not run.lines_of("cycle skipped")
+    return SoakResult(
+        seconds=seconds_taken,
+        cycles=len(run.lines_of("cycle done")),
         evictions=len(run.evicted),
         ups=churn.ups,
         downs=churn.downs,
@@ -99,20 +101,20 @@ def soak(account: Account, estate: Estate, seconds: float, interval: str) -> Fig
     )
 
 
-def restless(estate: Estate, **top: int) -> Policy:
-    """A policy that always finds somebody to move, a few at a time."""
-    here = {"namespaces": {"include": [estate.name]}}
-    wide = {"cpu": 20, "memory": 20, "pods": 20}
+def always_moving_policy(soak_cluster: SoakCluster, **top: int) -> Policy:
+    """A policy that always finds pods to move, a few in each cycle."""
+    in_namespace = {"namespaces": {"include": [soak_cluster.name]}}
+    low_thresholds = {"cpu": 20, "memory": 20, "pods": 20}
     args: dict[str, Object] = {
-        "PodLifeTime": {"maxPodLifeTimeSeconds": 10, **here},
+        "PodLifeTime": {"maxPodLifeTimeSeconds": 10, **in_namespace},
         "RemovePodsViolatingTopologySpreadConstraint": {
             "constraints": ["DoNotSchedule", "ScheduleAnyway"],
-            **here,
+            **in_namespace,
         },
-        "RemoveDuplicates": here,
+        "RemoveDuplicates": in_namespace,
         "LowNodeUtilization": {
-            "thresholds": wide,
-            "targetThresholds": {key: most + 10 for key, most in wide.items()},
+            "thresholds": low_thresholds,
+            "targetThresholds": {key: most + 10 for key, most in low_thresholds.items()},
         },
         "DefaultEvictor": {"nodeFit": True},
     }
@@ -120,13 +122,15 @@ def restless(estate: Estate, **top: int) -> Policy:
     return {
         "apiVersion": "descheduler/v1alpha2",
         "kind": "DeschedulerPolicy",
-        "nodeSelector": f"room={estate.name}",
+        "nodeSelector": f"workspace={soak_cluster.name}",
         "maxNoOfPodsToEvictTotal": 8,
         **top,
         "profiles": [
             {
                 "name": "soak",
-                "pluginConfig": [{"name": name, "args": it} for name, it in args.items()],
+                "pluginConfig": [
+                    {"name": name, "args": plugin_args} for name, plugin_args in args.items()
+                ],
                 "plugins": {
                     "deschedule": {"enabled": [first]},
                     "balance": {"enabled": balancing},
@@ -136,33 +140,33 @@ def restless(estate: Estate, **top: int) -> Policy:
     }
 
 
-# -- what the run knows ---------------------------------------------------------------------------
+# -- the cache of the run -------------------------------------------------------------------------
 
 
-def _agreed(run: Run, api: Api) -> dict[str, int]:
-    """How many objects of each kind the run knows, once that is what a fresh list has."""
-    differs = "nothing was told"
-    for _ in pauses(PATIENCE_SECONDS, 0.5):
-        told = _known(run)
-        fresh = {kind: digest(kind, api.items(KINDS[kind].path)) for kind in told}
-        mine = {kind: line["digest"] for kind, line in told.items()}
-        if mine == fresh:
-            return {kind: line["objects"] for kind, line in told.items()}
-        differs = ", ".join(kind for kind in mine if mine[kind] != fresh[kind])
-    raise AssertionError(f"what is known is not what a fresh list has: {differs}\n{run.story}")
+def _wait_until_cache_agrees(run: Run, api: Api) -> dict[str, int]:
+    """Waits until the cache equals a fresh list; returns the number of objects of each kind."""
+    differs = "no cache state was logged"
+    for _ in poll(TIMEOUT_SECONDS, 0.5):
+        state = _cache_state(run)
+        fresh = {kind: digest(kind, api.items(KINDS[kind].path)) for kind in state}
+        cached = {kind: line["digest"] for kind, line in state.items()}
+        if cached == fresh:
+            return {kind: line["objects"] for kind, line in state.items()}
+        differs = ", ".join(kind for kind in cached if cached[kind] != fresh[kind])
+    raise AssertionError(f"the cache differs from a fresh list: {differs}\n{run.log_text}")
 
 
-def _known(run: Run) -> dict[str, Line]:
-    """What the run says that it knows, by kind."""
-    heard = len(run.told("cache state"))
+def _cache_state(run: Run) -> dict[str, Line]:
+    """The cache state that the run logs on SIGUSR1, by kind."""
+    before = len(run.lines_of("cache state"))
     run.signal(signal.SIGUSR1)
-    run.awaits_more("in flight")
-    return {line["kind"]: line for line in run.told("cache state")[heard:]}
+    run.wait_for_more("in flight")
+    return {line["kind"]: line for line in run.lines_of("cache state")[before:]}
 
 
 def digest(kind: str, items: list[Object]) -> str:
-    """The digest of a fresh list, reckoned from the outside as the documentation says."""
-    lines = sorted(f"{_line(kind, it)}\n".encode() for it in items)
+    """The digest of a fresh list, calculated as the documentation says."""
+    lines = sorted(f"{_line(kind, item)}\n".encode() for item in items)
     return sha256(b"".join(lines)).hexdigest()
 
 
@@ -174,7 +178,7 @@ def _line(kind: str, item: Object) -> str:
     return line
 
 
-# -- what it took ----------------------------------------------------------------------------------
+# -- memory and counters ---------------------------------------------------------------------------
 
 
 def _samples(run: Run, until: float) -> Iterator[Sample]:
@@ -183,26 +187,26 @@ def _samples(run: Run, until: float) -> Iterator[Sample]:
     while more:
         more = time.monotonic() < until
         time.sleep(0.05)
-        cycles = len(run.told("cycle done"))
+        cycles = len(run.lines_of("cycle done"))
         if cycles > seen or not more:
-            assert not run.over, run.story
+            assert not run.has_ended, run.log_text
             seen = cycles
             yield Sample(cycles, rss_kb(run.pid))
 
 
 def rss_kb(pid: int) -> int:
-    """The memory that a process holds now."""
+    """The resident memory of a process."""
     with open(f"/proc/{pid}/status") as file:
-        found = _RSS.search(file.read())
-    assert found is not None
-    return int(found[1])
+        match = _RSS.search(file.read())
+    assert match is not None
+    return int(match[1])
 
 
-def _counted(api: Api) -> Counter[str]:
-    """What the API server has counted of pods since it came up."""
-    found: Counter[str] = Counter()
+def _pod_counters(api: Api) -> Counter[str]:
+    """The counters of pods of the API server since it started."""
+    counters: Counter[str] = Counter()
     for line in str(api.get("/metrics").body).splitlines():
-        for what, parts in _COUNTED.items():
+        for what, parts in _COUNTERS.items():
             if all(part in line for part in parts):
-                found[what] += int(float(line.rsplit(" ", 1)[1]))
-    return found
+                counters[what] += int(float(line.rsplit(" ", 1)[1]))
+    return counters

@@ -1,4 +1,4 @@
-"""A wide room with many Deployments, and somebody who scales them and deletes their pods."""
+"""A large workspace with many Deployments, and a thread that scales them and deletes pods."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from random import Random
 from types import TracebackType
 
 from tests.e2e.cluster.workloads import pod_spec
-from tests.e2e.cluster.workspace import Room, pauses
+from tests.e2e.cluster.workspace import Workspace, poll
 from tools.control_plane.api import Api, Object
 
 NODES = 40
 APPS = 20
-BEAT_SECONDS = 1.0
-AT_ONCE = 12
-"""Pods that come or go at one beat; controllers make some twenty a second."""
-PATIENCE_SECONDS = 300
-GROWN = 1.1
-"""How much larger than at first the estate may get, and smaller."""
+STEP_SECONDS = 1.0
+PODS_IN_A_STEP = 12
+"""Pods created or deleted in one step; controllers create about twenty a second."""
+TIMEOUT_SECONDS = 300
+LARGEST_FACTOR = 1.1
+"""How much larger or smaller than at first the number of pods may get."""
 
 
-class Estate(Room):
-    """Forty nodes, and twenty Deployments that share some pods out among them."""
+class SoakCluster(Workspace):
+    """A workspace with forty nodes and twenty Deployments of equal size."""
 
     def __init__(self, api: Api, pods: int) -> None:
         super().__init__(api)
@@ -30,44 +30,44 @@ class Estate(Room):
         self.size = pods
         self._deployments = f"/apis/apps/v1/namespaces/{self.name}/deployments"
 
-    def __enter__(self) -> Estate:
+    def __enter__(self) -> SoakCluster:
         super().__enter__()
         return self
 
-    def settle(self) -> None:
-        """Makes the Deployments, and returns once all their pods run."""
+    def create_deployments(self) -> None:
+        """Creates the Deployments; returns once all their pods run."""
         for app in self.apps:
             self.api.post(self._deployments, self._deployment(app)).granted()
-        self.rest()
+        self.wait_until_stable()
 
-    def rest(self) -> None:
-        """Returns once every Deployment has what it had at first, and nobody is on the way out."""
+    def wait_until_stable(self) -> None:
+        """Scales every Deployment back; returns once all pods run and none is being deleted."""
         for app in self.apps:
             self.scale(app, self.size // APPS)
-        for _ in pauses(PATIENCE_SECONDS, 1):
-            if self._rests():
+        for _ in poll(TIMEOUT_SECONDS, 1):
+            if self._is_stable():
                 return
-        raise AssertionError(f"{self.name} is not at rest after {PATIENCE_SECONDS} s")
+        raise AssertionError(f"{self.name} is not stable after {TIMEOUT_SECONDS} s")
 
     def scale(self, app: str, replicas: int) -> None:
-        """Has the app want so many pods."""
+        """Scales the app to so many pods."""
         path = f"{self._deployments}/{app}"
         self.api.patch(path, {"spec": {"replicas": replicas}}).granted()
 
-    def names(self, app: str) -> list[str]:
-        """Of the app's pods."""
-        found = self.api.items(f"{self.pods}?labelSelector=app%3D{app}")
-        return sorted(it["metadata"]["name"] for it in found)
+    def pod_names(self, app: str) -> list[str]:
+        """The names of the pods of the app."""
+        pods = self.api.items(f"{self.pods_path}?labelSelector=app%3D{app}")
+        return sorted(pod["metadata"]["name"] for pod in pods)
 
     def _deployment(self, app: str) -> Object:
         labels = {"app": app}
-        soft = {
+        soft_constraint = {
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": "ScheduleAnyway",
             "labelSelector": {"matchLabels": labels},
         }
-        spec = pod_spec(self, {"topologySpreadConstraints": [soft]}, "50m")
+        spec = pod_spec(self, {"topologySpreadConstraints": [soft_constraint]}, "50m")
         return {
             "metadata": {"name": app},
             "spec": {
@@ -77,26 +77,26 @@ class Estate(Room):
             },
         }
 
-    def _rests(self) -> bool:
-        for it in self.api.items(self._deployments):
-            status, wanted = it.get("status") or {}, it["spec"]["replicas"]
-            if status.get("observedGeneration") != it["metadata"]["generation"]:
+    def _is_stable(self) -> bool:
+        for deployment in self.api.items(self._deployments):
+            status, wanted = deployment.get("status") or {}, deployment["spec"]["replicas"]
+            if status.get("observedGeneration") != deployment["metadata"]["generation"]:
                 return False
             if not status.get("replicas") == status.get("readyReplicas") == wanted:
                 return False
-        return not any("deletionTimestamp" in it["metadata"] for it in self.running())
+        return not any("deletionTimestamp" in pod["metadata"] for pod in self.list_pods())
 
 
 class Churn:
-    """Scales up, scales down and deletes, beat after beat while its block lasts."""
+    """Scales up, scales down and deletes pods, step after step while its block lasts."""
 
-    def __init__(self, estate: Estate, seed: int = 6) -> None:
+    def __init__(self, soak_cluster: SoakCluster, seed: int = 6) -> None:
         self.ups = self.downs = self.deletions = 0
-        """Pods asked for, given up, and deleted."""
-        self._estate, self._chance = estate, Random(seed)
-        self._wanted = dict.fromkeys(estate.apps, estate.size // APPS)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._work)
+        """Pods scaled up, scaled down, and deleted."""
+        self._soak_cluster, self._rng = soak_cluster, Random(seed)
+        self._wanted = dict.fromkeys(soak_cluster.apps, soak_cluster.size // APPS)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run)
         self._failure: Exception | None = None
 
     def __enter__(self) -> Churn:
@@ -109,30 +109,34 @@ class Churn:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join()
         if self._failure is not None:
             raise self._failure
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         try:
-            while not self._over.wait(BEAT_SECONDS):
+            while not self._stopped.wait(STEP_SECONDS):
                 self._scale()
                 self._delete()
         except Exception as error:
             self._failure = error
 
     def _scale(self) -> None:
-        app, step = self._chance.choice(self._estate.apps), self._chance.randint(1, AT_ONCE)
-        total, size = sum(self._wanted.values()), self._estate.size
-        if total > size * GROWN or (total > size / GROWN and self._chance.random() < 0.5):
+        app, step = self._rng.choice(self._soak_cluster.apps), self._rng.randint(1, PODS_IN_A_STEP)
+        total, size = sum(self._wanted.values()), self._soak_cluster.size
+        if total > size * LARGEST_FACTOR or (
+            total > size / LARGEST_FACTOR and self._rng.random() < 0.5
+        ):
             step = -min(step, self._wanted[app])
         self._wanted[app] += step
-        self._estate.scale(app, self._wanted[app])
+        self._soak_cluster.scale(app, self._wanted[app])
         self.ups += max(step, 0)
         self.downs += max(-step, 0)
 
     def _delete(self) -> None:
-        names = self._estate.names(self._chance.choice(self._estate.apps))
-        for name in self._chance.sample(names, min(len(names), AT_ONCE // 2)):
-            self.deletions += self._estate.api.delete(f"{self._estate.pods}/{name}").fine
+        pod_names = self._soak_cluster.pod_names(self._rng.choice(self._soak_cluster.apps))
+        for name in self._rng.sample(pod_names, min(len(pod_names), PODS_IN_A_STEP // 2)):
+            self.deletions += self._soak_cluster.api.delete(
+                f"{self._soak_cluster.pods_path}/{name}"
+            ).fine

@@ -1,4 +1,4 @@
-"""The soft tainter's own account, as `deploy/soft-tainter` ships it: roles, guard and all."""
+"""The ServiceAccount of the soft tainter with its roles and admission policy, as shipped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from tests import ROOT
-from tests.e2e.cluster.service_accounts import resettle
+from tests.e2e.cluster.service_accounts import run_resettle
 from tests.e2e.cluster.workspace import eventually
 from tests.e2e.processes.command import Done
 from tests.e2e.processes.run import Run
@@ -28,31 +28,33 @@ _accounts = count(1)
 
 
 class TainterAccount:
-    """A namespace with the shipped account in it, guarded, while its block lasts."""
+    """A namespace with the shipped account and admission policy, while its block lasts."""
 
-    def __init__(self, plane: Access, api: Api, folder: Path, *, guarded: bool = True) -> None:
+    def __init__(
+        self, plane: Access, api: Api, folder: Path, *, with_admission_policy: bool = True
+    ) -> None:
         self.plane, self._api = plane, api
-        self._guarded = guarded
+        self._with_admission_policy = with_admission_policy
         self.name = f"{NAME}-{os.getpid()}-{next(_accounts)}"
-        """Of the account, its roles, its guard and its lease."""
+        """The name of the account, its roles, its admission policy and its lease."""
         self.namespace = f"for-{self.name}"
         self.user = f"system:serviceaccount:{self.namespace}:{self.name}"
         self.kubeconfig = folder / f"{self.namespace}.kubeconfig"
         self._token = ""
-        self._made: list[str] = []
-        self._pardoned: set[str] = set()
+        self._created: list[str] = []
+        self._expected_refusals: set[str] = set()
 
     def __enter__(self) -> TainterAccount:
-        self._make("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        for it in self._shipped():
-            if self._guarded or not it["kind"].startswith("ValidatingAdmission"):
-                self._make(self._home(it), it)
+        self._create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        for obj in self._shipped_objects():
+            if self._with_admission_policy or not obj["kind"].startswith("ValidatingAdmission"):
+                self._create(self._collection_path(obj), obj)
         path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{self.name}/token"
-        given = self._api.post(path, {"spec": {"expirationSeconds": 7200}}).granted()
-        self._token = given["status"]["token"]
-        way_in = kubeconfig(self.plane.url, self.plane.papers.ca, self._token)
-        self.kubeconfig.write_text(json.dumps(way_in))
-        eventually("the role and the guard in force", self._in_force)
+        answer = self._api.post(path, {"spec": {"expirationSeconds": 7200}}).granted()
+        self._token = answer["status"]["token"]
+        config = kubeconfig(self.plane.url, self.plane.papers.ca, self._token)
+        self.kubeconfig.write_text(json.dumps(config))
+        eventually("the role and the admission policy in force", self._is_in_force)
         return self
 
     def __exit__(
@@ -61,66 +63,63 @@ class TainterAccount:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for path in reversed(self._made):
+        for path in reversed(self._created):
             self._api.delete(path)
 
     def run(self, policy: Object, *words: str) -> Run:
-        """`resettle soft-tainter` with this policy, as this account."""
+        """Starts `resettle soft-tainter` with this policy, as this account."""
         file = self.kubeconfig.with_suffix(".policy.json")
         file.write_text(json.dumps(policy))
         return Run(self.kubeconfig, file, *words, command="soft-tainter")
 
-    def command(self, *words: str) -> Done:
-        """How `resettle soft-tainter` ends without a policy."""
-        return resettle("soft-tainter", "--kubeconfig", str(self.kubeconfig), *words)
+    def run_command(self, *words: str) -> Done:
+        """Runs `resettle soft-tainter` without a policy; returns its exit code and output."""
+        return run_resettle("soft-tainter", "--kubeconfig", str(self.kubeconfig), *words)
 
-    def checked(self, policy: Object) -> Done:
-        """How `resettle check-access` ends for this account."""
+    def check_access(self, policy: Object) -> Done:
+        """Runs `resettle check-access` as this account; returns its exit code and output."""
         file = self.kubeconfig.with_suffix(".policy.json")
         file.write_text(json.dumps(policy))
-        lease = ("--leader-elect-resource-name", self.name)
-        home = ("--leader-elect-resource-namespace", self.namespace)
-        return resettle(
+        lease_name = ("--leader-elect-resource-name", self.name)
+        lease_namespace = ("--leader-elect-resource-namespace", self.namespace)
+        return run_resettle(
             *("check-access", "--component", "soft-tainter", "--kubeconfig", str(self.kubeconfig)),
-            *("--policy", str(file), "--leader-elect", *lease, *home),
+            *("--policy", str(file), "--leader-elect", *lease_name, *lease_namespace),
         )
 
     def api(self) -> Api:
-        """The API server as the tainter sees it."""
+        """A client of the API server with the token of this account."""
         return Api(self.plane.url, self._token, self.plane.papers.ca)
 
-    def audited(self, *verbs: str) -> Iterator[Object]:
-        """What the API server has noted of this account's requests with these verbs.
+    def requests(self, *verbs: str) -> Iterator[Object]:
+        """The requests of this account with these verbs in the audit log, without dry runs."""
+        for request in AuditLog(self.plane.audit_log).requests(self.user):
+            if request["verb"] in verbs and "dryRun" not in request["requestURI"]:
+                yield request
 
-        Without those that were only asked and not to be done, by which `_in_force` finds out.
-        """
-        for noted in AuditLog(self.plane.audit_log).requests(self.user):
-            if noted["verb"] in verbs and "dryRun" not in noted["requestURI"]:
-                yield noted
-
-    def patched(self) -> list[str]:
-        """The nodes that it was let write, in order."""
+    def patched_nodes(self) -> list[str]:
+        """The nodes whose patch was granted, in order."""
         return [
-            it["objectRef"]["name"]
-            for it in self.audited("patch")
-            if it["responseStatus"]["code"] < 300
+            request["objectRef"]["name"]
+            for request in self.requests("patch")
+            if request["responseStatus"]["code"] < 300
         ]
 
-    def pardon(self, node: str) -> None:
-        """Has refusals about this node not count against the guard."""
-        self._pardoned.add(node)
+    def expect_refusal(self, node: str) -> None:
+        """Leaves refusals about this node out of `refused_nodes`."""
+        self._expected_refusals.add(node)
 
-    def refused(self) -> list[str]:
-        """The nodes that it was not let write, unless a test wanted that."""
+    def refused_nodes(self) -> list[str]:
+        """The nodes whose patch was forbidden, unless a test expects that."""
         names = [
-            it["objectRef"]["name"]
-            for it in self.audited("patch")
-            if it["responseStatus"]["code"] == 403
+            request["objectRef"]["name"]
+            for request in self.requests("patch")
+            if request["responseStatus"]["code"] == 403
         ]
-        return [name for name in names if name not in self._pardoned]
+        return [name for name in names if name not in self._expected_refusals]
 
-    def _shipped(self) -> list[Object]:
-        """Account, roles and guard, under names of this test's own."""
+    def _shipped_objects(self) -> list[Object]:
+        """Account, roles and admission policy, with names of this test."""
         text = (SHIPPED / "rbac.yaml").read_text(encoding="utf-8")
         for before, after in (
             (NAME, self.name),
@@ -131,27 +130,27 @@ class TainterAccount:
             text = text.replace(before, after)
         return list(yaml.safe_load_all(text))
 
-    def _home(self, it: Object) -> str:
-        """Where objects of this kind are made."""
-        kind, api = it["kind"], it["apiVersion"]
+    def _collection_path(self, obj: Object) -> str:
+        """The path of the collection of the object."""
+        kind, api = obj["kind"], obj["apiVersion"]
         plural = f"{kind.lower()}s"
         if kind == "ValidatingAdmissionPolicy":
             plural = "validatingadmissionpolicies"
         root = "/api/v1" if api == "v1" else f"/apis/{api}"
-        home = it["metadata"].get("namespace")
-        return f"{root}/namespaces/{home}/{plural}" if home else f"{root}/{plural}"
+        namespace = obj["metadata"].get("namespace")
+        return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
 
-    def _make(self, path: str, it: Object) -> None:
-        self._api.post(path, it).granted()
-        self._made.append(f"{path}/{it['metadata']['name']}")
+    def _create(self, path: str, obj: Object) -> None:
+        self._api.post(path, obj).granted()
+        self._created.append(f"{path}/{obj['metadata']['name']}")
 
-    def _in_force(self) -> bool:
-        """Whether a node could be read, and with a guard not labelled; asked, and not done."""
-        names = [it["metadata"]["name"] for it in self._api.items("/api/v1/nodes")]
-        with self.api() as mine:
-            if not names or not mine.get(f"/api/v1/nodes/{names[0]}").fine:
+    def _is_in_force(self) -> bool:
+        """Whether the account may read nodes and, with the policy, may not label them."""
+        names = [node["metadata"]["name"] for node in self._api.items("/api/v1/nodes")]
+        with self.api() as client:
+            if not names or not client.get(f"/api/v1/nodes/{names[0]}").fine:
                 return False
-            if not self._guarded:
+            if not self._with_admission_policy:
                 return True
             label: dict[str, Any] = {"metadata": {"labels": {"by": "the-tainter"}}}
-            return mine.patch(f"/api/v1/nodes/{names[0]}?dryRun=All", label).status == 403
+            return client.patch(f"/api/v1/nodes/{names[0]}?dryRun=All", label).status == 403
