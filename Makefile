@@ -65,6 +65,14 @@ e2e: $(READY)  ## the suites that need a real control plane; docs/extend/e2e.md
 soak: $(READY)  ## ten minutes of cycles on a real control plane; memory and cache are checked
 	$(BIN)/python -m tests.e2e.soak.command $(or $(SOAK),--minutes 10 --pods 2000)
 
+.PHONY: e2e-jobs
+e2e-jobs: $(READY)  ## the longer suites of migration jobs on a real control plane; a quarter of an hour
+	@$(BIN)/python -m tools.control_plane.run tests/e2e/jobs
+
+.PHONY: soak-jobs
+soak-jobs: $(READY)  ## a hundred migration jobs while their leader is killed again and again
+	$(BIN)/python -m tests.e2e.migration.chaos $(or $(SOAK),--jobs 100 --seed 1)
+
 .PHONY: bench bench-large
 bench: $(READY)  ## measure beside upstream (kubernetes-sigs/descheduler) at 100 and 1,000 nodes, in minutes
 	$(BIN)/python -m bench.run --nodes 100 1000 --repeat 3 $(BENCH)

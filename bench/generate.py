@@ -40,6 +40,7 @@ from bench.templates import (
     tolerates,
 )
 from resettle.model.kinds import KINDS
+from resettle.model.workloads import WORKLOAD_KINDS
 
 DAEMON_SETS = 6
 LARGE_WORKLOADS = 10
@@ -47,7 +48,7 @@ NODES_PER_TEAM = 5
 NODE_CPU = 16_000
 NODE_PODS = 110
 DISKS = "disks.csi.example"
-LISTS = {name: kind.api_version for name, kind in KINDS.items()}
+LISTS = {name: kind.api_version for name, kind in KINDS.items() if name not in WORKLOAD_KINDS}
 """The kinds of a generated cluster, and their API versions."""
 
 

@@ -38,7 +38,7 @@ BOOKMARK_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 HOLD_SECONDS = 1800.0
 
-PATHS = {kind.path: name for name, kind in KINDS.items()}
+PATHS = {KINDS[name].path: name for name in LISTS}
 LAST_TO_SYNC = "PriorityClass"
 """The list that is held back from a client which should fill its caches before it begins."""
 

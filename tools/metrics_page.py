@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from resettle.telemetry.metrics.catalogue import (
+    MIGRATION_CONTROLLER_GROUPS,
     RUN_CATALOGUE,
     RUN_GROUPS,
     SHARED,
@@ -19,6 +20,7 @@ from resettle.telemetry.metrics.catalogue import (
 )
 from resettle.telemetry.metrics.run import LIMIT_RESULTS
 
+_OTHER_GROUPS = {**SOFT_TAINTER_GROUPS, **MIGRATION_CONTROLLER_GROUPS}
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "metrics.md"
 
 VALUES: Mapping[str, Mapping[str, str]] = {
@@ -73,6 +75,7 @@ VALUES: Mapping[str, Mapping[str, str]] = {
     "`outcome`": {
         "evicted": "the API server granted it",
         "background": "another component moves the pod from now on",
+        "requested": "an object was created that asks for the move",
         "refused-by-budget": "a disruption budget refused it",
         "refused-by-webhook": "an admission webhook refused it",
         "gone": "the pod had left, or was leaving",
@@ -85,6 +88,7 @@ VALUES: Mapping[str, Mapping[str, str]] = {
     "`stage`": {
         "evicted": "granted, and not yet seen to leave",
         "unknown": "requested, and the answer was lost",
+        "requested": "an object asks for it that the watch cache does not have yet",
         "assumed": "another component said that it would move it",
         "confirmed": "it does",
     },
@@ -151,7 +155,7 @@ def page() -> str:
     """All of it."""
     parts = [_HEAD]
     parts += ["\n".join(_table(title, metrics)) for title, metrics in RUN_GROUPS.items()]
-    parts += ["\n".join(_table(title, metrics)) for title, metrics in SOFT_TAINTER_GROUPS.items()]
+    parts += ["\n".join(_table(title, metrics)) for title, metrics in _OTHER_GROUPS.items()]
     parts += [_shared(), _PROCESS, "\n".join(_older_names()), "## Values of labels\n"]
     parts += ["\n".join(_values(title, values)) for title, values in VALUES.items()]
     return "\n".join(parts)

@@ -1,9 +1,9 @@
-"""Writes the roles and the guard that `deploy/` ships, as `resettle rbac` prints them.
+"""Writes the roles, admission policies and definitions of `deploy/`, as commands print them.
 
     python -m tools.shipped_roles        (or `make roles`)
 
-Run it after a change of what plugins read, of the policy to begin with, or of `resettle rbac`; a
-test says when that is due.
+Run it after a change of what plugins read, of the policy to begin with, of `resettle rbac` or of
+`resettle crds`; a test says when that is due.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ _LEASE = (
     *("--leader-elect-resource-name", "resettle"),
     *("--leader-elect-resource-namespace", "resettle"),
 )
+_MIGRATION = ("--component", "migration-controller")
+_MIGRATION_LEASE = ("--leader-elect", "--leader-elect-resource-namespace", "resettle")
+_ANY_STEERING = ("--steering", "Soft", "--steering", "Hard", "--steering", "Gate")
 SHIPPED = {
     "kustomize/deployment/rbac.yaml": (*_POLICY, *_LEASE),
     "kustomize/dry-run/rbac.yaml": (*_POLICY, "--dry-run"),
@@ -30,14 +33,29 @@ SHIPPED = {
         *("--leader-elect-resource-namespace", "resettle"),
     ),
     "helm/resettle/files/soft-tainter.yaml": ("--component", "soft-tainter"),
+    "migration-controller/rbac.yaml": (*_MIGRATION, *_MIGRATION_LEASE),
+    "migration-controller/gate/rbac.yaml": (*_MIGRATION, *_MIGRATION_LEASE, *_ANY_STEERING),
+    "helm/resettle/files/migration-controller.yaml": (
+        *_MIGRATION,
+        *("--steering", "None", "--without-guard"),
+    ),
 }
-"""Each file under `deploy/`, and the arguments of the command for it."""
+"""Each file under `deploy/`, and the arguments of `resettle rbac` for it."""
+SHIPPED_CRDS = {
+    "migration-controller/process/crd.yaml": (),
+    # The chart puts its own names in place of these two.
+    "helm/resettle/files/crds.yaml": (
+        *("--admission-policies", *_ANY_STEERING),
+        *("--service-account", "name-of-controller", "--namespace", "namespace-of-release"),
+    ),
+}
+"""Each file under `deploy/`, and the arguments of `resettle crds` for it."""
 
 
-def printed(*words: str) -> str:
+def printed(*words: str, command: str = "rbac") -> str:
     """What the command prints, as the files in `deploy/` say."""
-    command = [sys.executable, "-m", "resettle", "rbac", *words]
-    done = subprocess.run(command, cwd=DEPLOY, stdout=subprocess.PIPE, text=True, check=True)
+    line = [sys.executable, "-m", "resettle", command, *words]
+    done = subprocess.run(line, cwd=DEPLOY, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout
 
 
@@ -45,6 +63,8 @@ def main() -> None:
     """Writes them all."""
     for name, words in SHIPPED.items():
         (DEPLOY / name).write_text(printed(*words), encoding="utf-8")
+    for name, words in SHIPPED_CRDS.items():
+        (DEPLOY / name).write_text(printed(*words, command="crds"), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -19,16 +19,21 @@ from typing import Any
 from msgspec import Struct
 
 from resettle.clock import Clock, Stopwatch
+from resettle.eviction.evictor import FreshView
 from resettle.eviction.in_flight import InFlightMoves
 from resettle.eviction.pod_events import EventWriter
+from resettle.eviction.recent import RecentEvictions
 from resettle.framework.descheduler import Descheduler
 from resettle.framework.mover import MoveResponse, MoveResult, OnMoveResponse
 from resettle.framework.plan import Move, Plan, Turn
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds
 from resettle.framework.tracing import NO_SPANS, Spans
 from resettle.kube.watch.cache import Cache
+from resettle.kube.watch.scales import ScaleReader
 from resettle.log import Log
+from resettle.model.measurements import Measured
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import Workload
 from resettle.utilization.sources.poller import UsagePoller
 
 MAX_ROUNDS = 4
@@ -108,6 +113,41 @@ class CycleContext:
     observers: Sequence[CycleObserver] = ()
     spans: Spans = NO_SPANS
     history: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    usage: Measured = field(default_factory=dict)
+    """What was measured last."""
+    is_drawing: bool = False
+    """Whether a plan is being drawn, in another thread; no snapshot may be taken meanwhile."""
+    scale_reader: ScaleReader | None = None
+    """Reads what is not watched: the replicas of other kinds of workloads."""
+    recent_evictions: RecentEvictions = field(default_factory=RecentEvictions)
+    """The evictions that count for limits over time."""
+    scales: tuple[Workload, ...] = ()
+    """What the scale reader read last."""
+
+    def __post_init__(self) -> None:
+        self.fresh_view = FreshView(
+            lambda: self.descheduler.view(self.take_snapshot()),
+            self.cache,
+            self.clock,
+            lambda: self.is_drawing,
+        )
+
+    def take_snapshot(self) -> Snapshot:
+        """The cluster as of the last watch event, with what is known of moves under way."""
+        now = self.clock.now()
+        snapshot = self.cache.snapshot(
+            now,
+            history=self.history,
+            moving=self.in_flight_moves.moving,
+            evictions=self.recent_evictions.until(now),
+        )
+        return snapshot.with_usage(self.usage).with_scales(self.scales)
+
+    async def read_scales(self) -> None:
+        """Read the replicas of workloads that are not watched, if the policy needs them."""
+        if self.scale_reader and (kinds := self.descheduler.scales):
+            objects = self.take_snapshot().scaled_objects(kinds)
+            self.scales = tuple(await self.scale_reader.read(objects))
 
 
 async def run_cycle(context: CycleContext) -> CycleReport:
@@ -120,17 +160,18 @@ async def _cycle(context: CycleContext) -> CycleReport:
     began = context.clock.steady()
     phases, turns = Stopwatch[str](), Stopwatch[Turn]()
     with phases.phase("measure"):
-        usage = await context.usage_poller.measure() if context.usage_poller else {}
+        context.usage = await context.usage_poller.measure() if context.usage_poller else {}
     context.in_flight_moves.drop_expired()
+    context.recent_evictions.keep_for(context.descheduler.eviction_window)
+    await context.read_scales()
     with phases.phase("snapshot"):
-        snapshot = context.cache.snapshot(
-            context.clock.now(), history=context.history, moving=context.in_flight_moves.moving
-        ).with_usage(usage)
+        snapshot = context.take_snapshot()
+        context.fresh_view.use(context.descheduler.view(snapshot))
     draw = partial(_draw, context, snapshot, turns)
     earlier_rounds, rounds = NO_EARLIER_ROUNDS, list[Round]()
     while len(rounds) < MAX_ROUNDS:
         with phases.phase("plan"):
-            plan = await _draw_in_thread(partial(draw, earlier_rounds=earlier_rounds))
+            plan = await _draw_in_thread(context, partial(draw, earlier_rounds=earlier_rounds))
         with phases.phase("carry-out"):
             responses = tuple(await context.execute(plan.moves, snapshot))
         rounds.append(Round(plan, responses))
@@ -168,11 +209,20 @@ def _draw(
         return plan
 
 
-async def _draw_in_thread(draw: Callable[[], Plan]) -> Plan:
+async def _draw_in_thread(context: CycleContext, draw: Callable[[], Plan]) -> Plan:
     """Draw the plan in a worker thread, so that watches and the lease go on meanwhile."""
     gc.disable()  # a plan leaves no garbage, and looking for it takes a third of its time
+    context.is_drawing = True
+
+    def draw_and_end() -> Plan:
+        # Said by the thread itself: a cancelled wait ends before the thread does.
+        try:
+            return draw()
+        finally:
+            context.is_drawing = False
+
     try:
-        return await asyncio.to_thread(draw)
+        return await asyncio.to_thread(draw_and_end)
     finally:
         gc.enable()
 

@@ -6,6 +6,7 @@
     ├── PluginError         two packages have one plugin name, or a plugin is invalid
     ├── NotNow              nothing: a stop was requested
     │   └── LeaseLost           nothing either; the new holder of the lease goes on
+    ├── NotThisPod          nothing: the pod has changed since the plan was drawn, and stays
     └── ClusterError        the API server refused, or did not answer
         ├── ClusterUnreachable  look at the address and the network, or wait
         │   └── AnswerLost          check whether the request was carried out
@@ -64,6 +65,17 @@ class NotNow(ResettleError):
 
 class LeaseLost(NotNow):
     """We are no longer the leader: another may act now, so nothing more may be written."""
+
+
+class NotThisPod(ResettleError):
+    """The request was not sent: the pod has left, has changed, or may not leave any more.
+
+    `has_left` means that there is nothing to move any more.
+    """
+
+    def __init__(self, text: str, *, has_left: bool = False) -> None:
+        super().__init__(text)
+        self.has_left = has_left
 
 
 class ClusterError(ResettleError):

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
 
 from resettle.errors import InputError
 
+DURATION = r"^[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$"
+"""A duration as Go and policies write it, such as `1h30m`, as a regular expression."""
+
+_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+
+
+def parse_duration(text: str) -> timedelta:
+    """The length of time that `1h30m` names."""
+    seconds = sum(float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text))
+    return timedelta(seconds=-seconds if text.startswith("-") else seconds)
 
 
 def format_duration(span: timedelta, units: int = 2) -> str:
@@ -34,6 +46,13 @@ def policy_duration(span: timedelta) -> str:
     return "".join(f"{count}{name}" for count, name in parts if count) or "0s"
 
 
+def exact_duration(span: timedelta) -> str:
+    """A duration that `parse_duration` reads back exactly: `5m`, `1h5s`, `0.25s`."""
+    if span % timedelta(seconds=1):
+        return f"{span.total_seconds():.6f}".rstrip("0") + "s"
+    return policy_duration(span)
+
+
 def parse_time_flag(text: str | None, flag: str = "--now") -> datetime | None:
     """The time that a flag names; None if the flag is not set."""
     if text is None:
@@ -58,6 +77,11 @@ def parse_time(text: str | None) -> datetime | None:
             f"`{text}` is not a time", "write one such as `2026-01-31T12:00:00Z`"
         ) from None
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def format_time(instant: datetime) -> str:
+    """A time as the API writes it, to the second: `2026-01-31T12:00:00Z`."""
+    return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def format_interval(length: timedelta) -> str:

@@ -9,7 +9,7 @@ import pytest
 from resettle import __version__
 from resettle.cli.main import build_parser
 from resettle.framework import default_registry, load_policy
-from tools.shipped_roles import SHIPPED, printed
+from tools.shipped_roles import SHIPPED, SHIPPED_CRDS, printed
 
 from .manifests import DEPLOY, KUSTOMIZE, WORKLOADS, Object, documents, pod_of
 
@@ -23,6 +23,15 @@ def test_the_shipped_roles_are_those_that_the_command_prints(
     shipped = (DEPLOY / file).read_text(encoding="utf-8")
 
     assert shipped == printed(*words), "run `make roles`"
+
+
+@pytest.mark.parametrize(("file", "words"), SHIPPED_CRDS.items(), ids=SHIPPED_CRDS)
+def test_the_shipped_definitions_are_those_that_the_command_prints(
+    file: str, words: tuple[str, ...]
+) -> None:
+    shipped = (DEPLOY / file).read_text(encoding="utf-8")
+
+    assert shipped == printed(*words, command="crds"), "run `make roles`"
 
 
 @each_workload
@@ -111,4 +120,5 @@ def test_no_role_grants_what_is_never_asked_for(form: str) -> None:
     assert "*" not in str(rules)
     verbs = {verb for rule in rules for verb in rule["verbs"] if "resourceNames" not in rule}
     writes = {"get", "patch"} if "soft-tainter" in form else set()
+    writes |= {"get", "patch", "delete"} if "migration-controller" in form else set()
     assert verbs <= {"list", "watch", "create", *writes}

@@ -8,13 +8,14 @@ import re
 
 import pytest
 import yaml
+from msgspec import structs
 
 from resettle.controllers.soft_taints.desired import OVERUTILIZED
 from resettle.eviction.in_flight import MoveStage
 from resettle.framework.mover import MoveResult
 from resettle.model.constraints import PREFER_NO_SCHEDULE
 from resettle.plugins.low_node_utilization import PLUGIN as LOW
-from resettle.runtime.status import Result, Role
+from resettle.runtime.status import ControllerStatus, Result, Role
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.testing import node, pod
@@ -65,6 +66,9 @@ VALUES: dict[tuple[str, str], set[str]] = {
 every_query = pytest.mark.parametrize("asked", [*queries()], ids=lambda query: query.by)
 
 
+CONTROLLER = ControllerStatus(profile="main", name="C", running=True, figures={"waiting": 1})
+
+
 def exposed() -> dict[str, set[str]]:
     """The labels of every name that a run exposes once it has evicted and balanced."""
     metrics = RunMetrics()
@@ -79,7 +83,8 @@ def exposed() -> dict[str, set[str]]:
         watched = {"observers": [metrics.observe_cycle], "run_observer": metrics}
         async with running(objects, document, **watched) as stage:  # type: ignore[arg-type]
             await stage.cycles(1)
-            metrics.update(stage.runner.status())
+            status = stage.runner.status()
+            metrics.update(structs.replace(status, controllers=(CONTROLLER,)))
 
     asyncio.run(run_scenario())
     samples: list[Reading] = readings(metrics.text())

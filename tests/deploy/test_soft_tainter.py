@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from resettle import __version__
-from resettle.cli.commands.soft_tainter import PORT, taint_settings
+from resettle.cli.commands.controllers.soft_tainter import PORT, taint_settings
 from resettle.cli.main import build_parser
 from resettle.policy.document import PREFIXES
 

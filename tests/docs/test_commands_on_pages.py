@@ -19,6 +19,7 @@ ELSEWHERE = {
     "docs/extend/test-controllers.md": "tests/docs/test_testing_controllers_page.py",
     "examples/moving-day/README.md": "tests/examples/test_out_of_tree.py",
     "examples/please-leave/README.md": "tests/examples/test_out_of_tree_mover.py",
+    "examples/tidy-finished/README.md": "tests/examples/test_out_of_tree_controller.py",
 }
 """Pages that take more than a shell, and who follows them instead."""
 
@@ -41,6 +42,7 @@ NEEDS: Counter[tuple[str, str]] = Counter(
         ("docs/policy/soft-taints.md", "kubectl, and a clone of this repository"): 2,
         ("docs/extend/testing.md", "kubectl, and such a server with its kubeconfig in `config`"): 1,
         ("docs/operate/troubleshooting.md", "kubectl"): 1,
+        ("docs/reference/plugins/MigrationLimits.md", "kubectl"): 1,
     }
 )
 """What is not run here, by page and by what it takes. Let it grow only for a good reason."""

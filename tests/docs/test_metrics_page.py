@@ -12,7 +12,8 @@ from resettle.eviction.in_flight import MoveStage
 from resettle.framework.mover import MoveResult
 from resettle.runtime.status import Result, Role
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE, SOFT_TAINTER_CATALOGUE
-from resettle.telemetry.metrics.run import IMMEDIATE_RESULTS, LIMIT_RESULTS, RunMetrics
+from resettle.telemetry.metrics.moves import IMMEDIATE_RESULTS
+from resettle.telemetry.metrics.run import LIMIT_RESULTS, RunMetrics
 from resettle.telemetry.metrics.soft_tainter import SoftTainterMetrics, Write
 from resettle.telemetry.routes import ALIVE, READY
 from resettle.utilization.bands import OVER, UNDER, UNKNOWN, WITHIN

@@ -56,7 +56,9 @@ def test_the_numbers_are_those_of_the_code() -> None:
 
 def test_the_request_has_the_keys_that_are_sent() -> None:
     (shown,) = blocks("json")
-    options = Options(initiator="A", profile="b", reason="c", grace_period_seconds=30)
+    options = Options(
+        initiator="A", profile="b", reason="c", delete_options={"gracePeriodSeconds": 30}
+    )
 
     assert keys(json.loads(shown)) == keys(json.loads(eviction_of(seen(), options)))
 

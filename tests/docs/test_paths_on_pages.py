@@ -18,10 +18,7 @@ PACKAGE = ROOT / "src" / "resettle"
 FOLDER_OF = {"docs/extend/e2e.md": ROOT / "tests" / "e2e"}
 PLANNED = {
     "controllers/kubevirt/",
-    "controllers/migration/next_step.py",
-    "controllers/migration/types.py",
     "controllers/operator/",
-    "eviction/migration_job.py",
     "next_step.py",
     "types.py",
 }

@@ -7,7 +7,7 @@ import re
 import yaml
 from msgspec import structs
 
-from resettle.cli.commands.soft_tainter import taint_settings
+from resettle.cli.commands.controllers.soft_tainter import taint_settings
 from resettle.cli.main import build_parser
 from resettle.controllers.soft_taints.desired import TaintScheme, excess, level_of
 from resettle.controllers.soft_taints.reconcile import Mode, task_of

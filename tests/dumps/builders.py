@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resettle.testing import budget, claim, namespace, node, pod, priority_class, spread
+from resettle.testing import budget, claim, namespace, node, pod, priority_class, spread, workload
 from resettle.testing.builders import Object
 
 _OWN = {"app": "acme-shop", "kind": "acme-type", "status": "acme-status", "value": "acme-value"}
@@ -64,7 +64,17 @@ _POD = pod(
     },
 )
 _LABELS = {"pool": "acme-pool"}
+_WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController")
 ACME: list[Object] = [
+    *(
+        workload(
+            f"{kind}/acme-owner",
+            namespace="acme-team",
+            owner="Deployment/acme-top",
+            status={"currentRevision": "acme-1", "updateRevision": "acme-1"},
+        )
+        for kind in _WORKLOADS
+    ),
     namespace("acme-team", team="acme-people"),
     node("acme-node", labels=_LABELS, zone="acme-zone", taints=["for=acme:NoSchedule"]).node,
     _POD,

@@ -63,8 +63,8 @@ def dumped(*contents: bytes, kinds: tuple[Kind, ...] = ()) -> Dump:
         pytest.param("Widget", listing("WidgetList", kindless(widget("w"))), id="in a list of its"),
         pytest.param("Widget", json.dumps(widget("w")).encode(), id="alone"),
         pytest.param(
-            "Deployment",
-            listing("List", {**widget("w"), "kind": "Deployment"}),
+            "DaemonSet",
+            listing("List", {**widget("w"), "kind": "DaemonSet"}),
             id="of a kind that is passed over otherwise",
         ),
     ],
@@ -182,9 +182,15 @@ def test_items_of_a_typed_list_need_not_say_their_kind(
         pytest.param("List", [], {}, id="an empty list of anything"),
         pytest.param(
             "List",
-            [{"kind": "Secret"}, {"kind": "Job"}, {"kind": "Secret"}],
-            {"Job": 1, "Secret": 2},
+            [{"kind": "Secret"}, {"kind": "CronJob"}, {"kind": "Secret"}],
+            {"CronJob": 1, "Secret": 2},
             id="skipped and counted by kind",
+        ),
+        pytest.param(
+            "List",
+            [{"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1"}],
+            {"Job": 1},
+            id="a Job of another group",
         ),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.cluster.workspace import Workspace
 from tests.e2e.installing.terminal import Terminal
+from tests.e2e.migration.account import ControllerAccount
 from tests.e2e.processes.run import Account
 from tests.e2e.soft_taints.account import TainterAccount
 from tools.control_plane.api import Api
@@ -79,3 +80,10 @@ def tainter(plane: Access, workspace: Workspace, tmp_path: Path) -> Iterator[Tai
     with TainterAccount(plane, workspace.api, tmp_path) as created:
         yield created
         assert created.refused_nodes() == []
+
+
+@pytest.fixture
+def controller_account(plane: Access, api: Api, tmp_path: Path) -> Iterator[ControllerAccount]:
+    """The shipped account of the migration controller."""
+    with ControllerAccount(plane, api, tmp_path) as created:
+        yield created

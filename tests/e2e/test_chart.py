@@ -32,7 +32,8 @@ def parse_command_line(rendered: list[Object]) -> Any:
     (workload,) = (
         obj
         for obj in rendered
-        if obj["kind"] in ("Deployment", "CronJob") and not is_of_tainter(obj)
+        if obj["kind"] in ("Deployment", "CronJob")
+        and obj["metadata"]["labels"]["app.kubernetes.io/name"] == "resettle"
     )
     (container,) = pod_of(workload)["spec"]["containers"]
     return build_parser().parse_args(["run", *container["args"]])
@@ -50,7 +51,7 @@ def test_the_command_line_knows_every_flag(file: Path, terminal: Terminal) -> No
 
 @pytest.mark.parametrize("file", VALUES, ids=lambda file: file.stem)
 def test_every_object_has_the_labels_of_the_release(file: Path, terminal: Terminal) -> None:
-    names = {"resettle", "resettle-soft-tainter"}
+    names = {"resettle", "resettle-soft-tainter", "resettle-migration-controller"}
 
     for obj in terminal.render_chart("-f", file):
         labels = obj["metadata"]["labels"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resettle.cli.commands.soft_tainter import PORT, taint_settings
+from resettle.cli.commands.controllers.soft_tainter import PORT, taint_settings
 from resettle.cli.main import build_parser
 from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.controllers.soft_taints.runner import TaintSettings

@@ -9,10 +9,11 @@ from typing import Any
 
 from resettle.errors import NotNow
 from resettle.eviction.eviction_api import EvictionAPI
+from resettle.eviction.evictor import FreshView, LiveEvictor
 from resettle.eviction.executor import AT_ONCE, GatedClient, PlanExecutor
 from resettle.eviction.in_flight import InFlightMoves
 from resettle.eviction.pod_events import EventWriter
-from resettle.framework import Mover, MoveResponse, MoveResult
+from resettle.framework import Instance, Mover, MoveResponse, MoveResult, Profile, View
 from resettle.kube.auth.access import Access
 from resettle.kube.transport.client import Client
 from resettle.kube.transport.pacing import RateLimiter
@@ -43,6 +44,7 @@ class Rig:
         self.log = Log.to(self.log_lines)
         self.stopped = False
         self.gated_client = GatedClient(client, self.may_act)
+        self.fresh_view = FreshView(lambda: View(cache.snapshot(NOW)), cache, self.clock)
         self.ledger = InFlightMoves(cache.pod, self.clock, self.log)
         self.recorder = EventWriter(client, "tester", self.clock, self.log)
 
@@ -56,12 +58,18 @@ class Rig:
         *,
         movers: Mapping[str, Mover] | None = None,
         look: Callable[[str, str], Pod | None] | None = None,
+        filters: tuple[Instance, ...] = (),
         at_once: int = AT_ONCE,
         **more: Any,
     ) -> PlanExecutor:
+        chosen = movers or {"daily": mover or EvictionAPI()}
+        evictor = LiveEvictor(
+            Profile(name="daily", filters=filters), self.fresh_view, look or self.cache.pod
+        )
         return PlanExecutor(
-            movers or {"daily": mover or EvictionAPI(self.gated_client)},
-            live_pod=look or self.cache.pod,
+            chosen,
+            evictors=dict.fromkeys(chosen, evictor),
+            client=self.gated_client,
             may_act=self.may_act,
             in_flight=self.ledger,
             event_writer=self.recorder,

@@ -170,17 +170,18 @@ def test_a_refusal_may_mean_that_the_move_has_begun(
 
 
 @pytest.mark.parametrize(
-    ("grace", "how"),
+    "how",
     [
-        pytest.param(None, {}, id="the pod's own"),
-        pytest.param(0, {"gracePeriodSeconds": 0}, id="none at all"),
-        pytest.param(30, {"gracePeriodSeconds": 30}, id="one that the policy names"),
+        pytest.param({}, id="the pod's own grace period"),
+        pytest.param({"gracePeriodSeconds": 0}, id="none at all"),
+        pytest.param({"gracePeriodSeconds": 30}, id="one that the policy names"),
+        pytest.param({"propagationPolicy": "Orphan"}, id="what becomes of dependents"),
     ],
 )
 def test_a_request_says_who_is_meant_who_asks_and_why(
-    grace: int | None, how: dict[str, int]
+    how: dict[str, Any],
 ) -> None:
-    body = json.loads(eviction_of(seen(), options(grace_period_seconds=grace)))
+    body = json.loads(eviction_of(seen(), options(delete_options=how)))
 
     assert body == {
         "apiVersion": "policy/v1",

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from resettle.eviction.executor import BudgetLocks
-from resettle.framework import Move, MoveResponse, MoveResult, Options
+from resettle.framework import ApiRequests, Move, MoveResponse, MoveResult, Options
 from resettle.kube.transport.pacing import RateLimiter
 from resettle.testing import ObjectChange, budget, cluster, node, pod
 from tests.eviction.builders import to_leave
@@ -38,7 +38,7 @@ class Waiting:
         self.met: set[tuple[str, ...]] = set()
         self._all_here = asyncio.Event()
 
-    async def move(self, move: Move, options: Options) -> MoveResponse:
+    async def move(self, move: Move, options: Options, requests: ApiRequests) -> MoveResponse:
         name = move.pod.name
         self.begun.append(name)
         self.in_flight.append(name)
@@ -152,7 +152,7 @@ class RecordingMover:
         self.answer = answer or MoveResponse(E.EVICTED)
         self.calls: list[tuple[str, Options]] = []
 
-    async def move(self, move: Move, options: Options) -> MoveResponse:
+    async def move(self, move: Move, options: Options, requests: ApiRequests) -> MoveResponse:
         self.calls.append((move.pod.name, options))
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -163,14 +163,14 @@ def test_a_mover_gets_the_plugin_the_profile_and_the_reason() -> None:
     async def run_scenario() -> None:
         async with rigged(WORLD) as rig:
             mover = RecordingMover()
-            by = rig.executor(mover, grace_period_seconds=7, in_background=False)
+            by = rig.executor(mover, delete_options={"gracePeriodSeconds": 7}, in_background=False)
             await rig.carried_out("a", by=by)
 
             options = Options(
                 initiator="PodLifeTime",
                 profile="daily",
                 reason="has lived 3 h",
-                grace_period_seconds=7,
+                delete_options={"gracePeriodSeconds": 7},
                 in_background=False,
             )
             assert mover.calls == [("a", options)]

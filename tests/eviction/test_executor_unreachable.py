@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from resettle.eviction.eviction_api import EvictionAPI
 from resettle.eviction.executor import AT_ONCE, GatedClient
 from resettle.framework import MoveResult
 from resettle.kube.auth.access import Access
@@ -20,9 +19,9 @@ def test_no_request_is_sent_after_the_api_server_is_unreachable() -> None:
         (port,) = free_ports(1)
         nowhere = Access(server=f"http://127.0.0.1:{port}")
         async with rigged(WORLD) as rig, Client(nowhere) as client:
-            mover = EvictionAPI(GatedClient(client, rig.may_act))
+            rig.gated_client = GatedClient(client, rig.may_act)
 
-            outcomes = await rig.carried_out(*NAMES, by=rig.executor(mover))
+            outcomes = await rig.carried_out(*NAMES)
 
             assert {outcome.result for outcome in outcomes} == {MoveResult.UNSENT}
             reasons = [outcome.message for outcome in outcomes if outcome.message]

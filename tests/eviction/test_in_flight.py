@@ -11,6 +11,7 @@ import pytest
 
 from resettle.eviction.in_flight import (
     PATIENCE_SECONDS,
+    REQUESTED_SECONDS,
     UNKNOWN_SECONDS,
     InFlightMove,
     InFlightMoves,
@@ -117,6 +118,23 @@ fails_meanwhile = becomes(annotations=UNDER_WAY, phase="Failed")
         ),
         pytest.param(
             E.UNKNOWN, [is_confirmed], "confirmed", id="unknown, and others are seen to move it"
+        ),
+        pytest.param(E.REQUESTED, [], "requested", id="requested"),
+        pytest.param(E.REQUESTED, [is_touched], "requested", id="requested, and still there"),
+        pytest.param(E.REQUESTED, [leaves], "done", id="requested, and seen to leave"),
+        pytest.param(E.REQUESTED, [goes], "done", id="requested, and gone at once"),
+        pytest.param(E.REQUESTED, [is_replaced], "done", id="requested, and a namesake comes"),
+        pytest.param(
+            E.REQUESTED,
+            [passes(REQUESTED_SECONDS)],
+            "requested",
+            id="requested, until its object must be in the cache",
+        ),
+        pytest.param(
+            E.REQUESTED,
+            [passes(REQUESTED_SECONDS + 0.001)],
+            "dropped",
+            id="requested, and left to its object",
         ),
         pytest.param(E.BACKGROUND, [], "assumed", id="assumed"),
         pytest.param(

@@ -47,6 +47,8 @@ def test_plugins_are_found_by_name_in_order() -> None:
         "DeletionCostSort",
         "HighNodeUtilization",
         "LowNodeUtilization",
+        "MigrationController",
+        "MigrationLimits",
         "PodLifeTime",
         "PrioritySort",
         "RemoveDuplicates",

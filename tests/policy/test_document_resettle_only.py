@@ -124,5 +124,5 @@ def test_editors_see_which_keys_are_ours() -> None:
     taints = SCHEMA["$defs"][PLUGINS[TAINTS].args.__name__]["properties"]
 
     ours = {key for key, schema in top.items() if "resettle/v1" in schema.get("description", "")}
-    assert ours == {*SHARES, "softTaints"}
+    assert ours == {*SHARES, "softTaints", "deleteOptions"}
     assert "`resettle/v1` only" in taints["minTaintAge"]["description"]

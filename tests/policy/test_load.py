@@ -97,7 +97,7 @@ def test_a_good_policy_comes_back_complete() -> None:
     assert not policy.improved
     assert policy.node_selector == parse_selector("pool=blue")
     assert policy.limits == Limits(total=50, node=5, namespace=0)
-    assert policy.grace_period_seconds == 30
+    assert policy.delete_options.grace_period_seconds == 30
     assert policy.eviction_failure_event_notification
     assert not policy.metrics_collector
     assert policy.metrics_providers == (
@@ -120,6 +120,7 @@ def test_a_good_policy_comes_back_complete() -> None:
         "filter": ("DefaultEvictor",),
         "preevictionfilter": ("DefaultEvictor",),
         "evict": (),
+        "controller": (),
     }
 
 
@@ -129,7 +130,7 @@ def test_a_policy_without_profiles_is_legal_and_says_nothing_else() -> None:
     assert policy.profiles == ()
     assert policy.limits == Limits()
     assert policy.node_selector == EVERYTHING
-    assert policy.grace_period_seconds is None
+    assert policy.delete_options.grace_period_seconds is None
 
 
 def test_six_mistakes_are_reported_together_with_their_places() -> None:

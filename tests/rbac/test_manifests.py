@@ -100,9 +100,12 @@ def test_the_role_for_any_policy_may_read_all_kinds_and_use_every_mover() -> Non
     assert read == {
         *("nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes"),
         *("csinodes", "poddisruptionbudgets", "priorityclasses"),
+        *("deployments", "replicasets", "statefulsets", "jobs", "replicationcontrollers"),
+        "podmigrationjobs",
     }
     assert acted == [
-        *("create pods/eviction", "patch widgets.example.com", "create events.events.k8s.io"),
+        *("create pods/eviction", "create podmigrationjobs.resettle.dev"),
+        *("patch widgets.example.com", "create events.events.k8s.io"),
         "create leases.coordination.k8s.io",
         *(f"{verb} leases.coordination.k8s.io/descheduler" for verb in ("get", "update")),
     ]

@@ -9,14 +9,20 @@ import pytest
 from msgspec import Struct
 
 from resettle.errors import Forbidden, InputError
-from resettle.framework import Kind, Plugin, default_registry, load_policy
+from resettle.framework import Kind, Permission, Plugin, default_registry, load_policy
 from resettle.framework.descheduler import Descheduler, build_descheduler
 from resettle.framework.profile import Instance, Profile
 from resettle.kube.auth.access import Access
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.kube.transport.client import Client
 from resettle.policy.args import Args, ExtensionPoint
-from resettle.rbac.permissions import ApiPermission, PolicyRule, policy_rules, required_permissions
+from resettle.rbac.permissions import (
+    ApiPermission,
+    PolicyRule,
+    permissions_for_any_policy,
+    policy_rules,
+    required_permissions,
+)
 from resettle.rbac.reviews import require_permissions, review_permissions
 from resettle.testing import ApiServer, DeniedPermission
 
@@ -55,6 +61,33 @@ def reading_widgets(kind: Kind) -> Descheduler:
     )
     instance = Instance(plugin, Args(), ExtensionPoint.DESCHEDULE)
     return Descheduler(profiles=(Profile(name="p", deschedule=(instance,)),))
+
+
+def limited(*kinds: str) -> Descheduler:
+    """A policy that reads workloads, and the scale of these kinds."""
+    text = (
+        "{apiVersion: descheduler/v1alpha2, kind: DeschedulerPolicy, profiles: [{name: p, "
+        f"pluginConfig: [{{name: MigrationLimits, args: {{scaleKinds: [{', '.join(kinds)}]}}}}], "
+        "plugins: {filter: {enabled: [MigrationLimits]}}}]}"
+    )
+    return build_descheduler(
+        load_policy(text, name="p", plugins=default_registry()), default_registry()
+    )
+
+
+def test_limits_on_workloads_read_them_and_the_scale_of_exactly_the_kinds_named() -> None:
+    rights = required_permissions(
+        limited("argoproj.io/v1alpha1/Rollout", "apps.kruise.io/v1alpha1/CloneSet")
+    )
+
+    assert titles(rights, "get") == [
+        "clonesets/scale.apps.kruise.io",
+        "rollouts/scale.argoproj.io",
+    ]
+    assert set(titles(rights, "watch")) - set(READ_ALWAYS) == {
+        *("deployments.apps", "replicasets.apps", "statefulsets.apps", "jobs.batch"),
+        "replicationcontrollers",
+    }
 
 
 def titles(rights: tuple[ApiPermission, ...], verb: str) -> list[str]:
@@ -134,6 +167,67 @@ def test_nothing_missing_needs_no_rules() -> None:
     assert policy_rules(()) == {}
 
 
+# -- movers and controllers of plugins -----------------------------------------------------------
+
+TIDY = Plugin(
+    name="Tidy",
+    kinds=(WIDGET,),
+    controller=lambda args, handle: None,  # type: ignore[arg-type, return-value]  # never made
+    controller_reads=lambda args: frozenset({"Widget", "Namespace"}),
+    controller_permissions=lambda args: (
+        Permission("delete", "pods"),
+        Permission("create", "pods", namespace="home"),
+        Permission("update", "widgets/status", "example.com", name="mine"),
+    ),
+)
+
+
+def tidying() -> Descheduler:
+    instance = Instance(TIDY, Args(), ExtensionPoint.CONTROLLER)
+    return Descheduler(profiles=(Profile(name="p", controllers=(instance,)),))
+
+
+def test_a_controller_needs_what_its_plugin_declares() -> None:
+    rights = required_permissions(tidying(), [WIDGET])
+
+    assert {"widgets.example.com", "namespaces"} <= set(titles(rights, "watch"))
+    assert policy_rules([right for right in rights if right.verb not in ("list", "watch")]) == {
+        "": (
+            PolicyRule(("",), ("pods/eviction",), ("create",)),
+            PolicyRule(("",), ("pods",), ("delete",)),
+            PolicyRule(("example.com",), ("widgets/status",), ("update",), ("mine",)),
+            PolicyRule(("events.k8s.io",), ("events",), ("create",)),
+        ),
+        "home": (PolicyRule(("",), ("pods",), ("create",)),),
+    }
+
+
+def test_a_dry_run_needs_nothing_for_controllers_but_reading() -> None:
+    rights = required_permissions(tidying(), [WIDGET], dry_run=True)
+
+    assert {right.verb for right in rights} == {"list", "watch"}
+
+
+@pytest.mark.parametrize(
+    ("ban", "says"),
+    [
+        pytest.param(DeniedPermission(verb="delete", resource="pods"), "delete pods", id="one"),
+        pytest.param(
+            DeniedPermission(verb="create", resource="pods", namespace="home"),
+            "create pods in namespace home",
+            id="one in a namespace",
+        ),
+    ],
+)
+def test_a_missing_permission_of_a_controller_is_found(ban: DeniedPermission, says: str) -> None:
+    async def run_scenario() -> None:
+        async with ApiServer(denied=[ban]) as server, Client(Access(server=server.url)) as client:
+            await require_permissions(client, required_permissions(tidying(), [WIDGET]))
+
+    with pytest.raises(Forbidden, match=says):
+        asyncio.run(run_scenario())
+
+
 # -- asking for them -----------------------------------------------------------------------------
 
 
@@ -185,3 +279,22 @@ def test_each_right_is_asked_for_and_answered_in_order() -> None:
         assert [review.permission for review in reviews if review.allowed] == list(rights)
 
     asyncio.run(run_scenario())
+
+
+# -- the migration controller ----------------------------------------------------------------------
+
+
+def test_a_permission_of_a_plugin_can_be_limited_to_a_namespace_and_a_name() -> None:
+    mover = Plugin(
+        name="M",
+        evict=lambda args, requests: pytest.fail("no pod is moved here"),
+        permissions=lambda args: (
+            Permission("create", "pods", namespace="home"),
+            Permission("get", "secrets", namespace="home", name="s"),
+        ),
+    )
+
+    rights = permissions_for_any_policy([mover])
+
+    assert ApiPermission(verb="create", resource="pods", namespace="home") in rights
+    assert ApiPermission(verb="get", resource="secrets", namespace="home", name="s") in rights

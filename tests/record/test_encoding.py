@@ -15,9 +15,10 @@ from resettle.framework import Kind
 from resettle.model.changes import Changes
 from resettle.model.measurements import METRICS_API, Figure, MetricsQuery, Readings, Used
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import Eviction, Workload
 from resettle.record.encoding import PODS_PER_PAGE, ChangesDecoder, ChangesEncoder, is_plain
 from resettle.record.reader import EMPTY_SNAPSHOT
-from resettle.testing import NOW, World, cluster, node, pod
+from resettle.testing import NOW, World, cluster, node, pod, workload
 from tests.builders import Case, cases
 
 
@@ -42,6 +43,8 @@ def content(snapshot: Snapshot) -> dict[str, Any]:
                 value = [plain(item) for item in value]
             case "pod_index":
                 value = [plain(pod) for pod in value.all_pods]
+            case "scales":
+                value = plain(value)
             case _ if isinstance(value, dict):
                 value = {key: plain(item) for key, item in value.items()}
         values[field.name] = value
@@ -119,6 +122,25 @@ def test_what_plugins_remember_comes_back() -> None:
     assert passed_on(snapshot).history == memory
     assert passed_on(snapshot, replace(snapshot, history={})).history == {}
     assert passed_on(snapshot, snapshot).history == memory
+
+
+def test_workloads_and_evictions_come_back() -> None:
+    world = cluster(
+        node("n1").holding(pod("a", owner="ReplicaSet/web-1")),
+        workload("Deployment/web"),
+        workload("ReplicaSet/web-1", owner="Deployment/web"),
+        workload("Job/sums", spec={"suspend": True}),
+    )
+    evictions = (Eviction("uid", "owner", "shop", NOW),)
+    scales = (Workload("CloneSet", "shop", "web", "uid-web", "apps.kruise.io/v1alpha1", 3),)
+    snapshot = replace(world.snapshot(), scales=scales, evictions=evictions)
+
+    read = passed_on(snapshot)
+
+    assert content(read) == content(snapshot)
+    assert read.evictions == evictions
+    assert [plain(scale) for scale in read.scales] == [plain(scale) for scale in scales]
+    assert passed_on(snapshot, replace(snapshot, scales=(), evictions=())).evictions == ()
 
 
 def test_measurements_come_back_even_if_they_are_not_numbers() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from resettle.errors import Forbidden, InputError
 from resettle.framework import Args, Plugin
-from resettle.framework.mover import ApiRequests, MoveResponse, MoveResult, Options
+from resettle.framework.mover import ApiRequests, Evictor, MoveResponse, MoveResult, Options
 from resettle.framework.plan import Move
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.testing import ApiServer, DeniedPermission, Fault, ManualClock, budget, node, pod
@@ -244,7 +244,7 @@ class Gentle:
     def __init__(self) -> None:
         self.options: list[Options] = []
 
-    async def move(self, move: Move, options: Options) -> MoveResponse:
+    async def move(self, move: Move, options: Options, requests: ApiRequests) -> MoveResponse:
         self.options.append(options)
         return MoveResponse(MoveResult.EVICTED)
 
@@ -252,7 +252,7 @@ class Gentle:
 def test_a_profile_may_have_a_mover_of_its_own() -> None:
     gentle = Gentle()
 
-    def make(args: Args, hands: ApiRequests) -> Gentle:
+    def make(args: Args, evictor: Evictor) -> Gentle:
         return gentle
 
     async def scenario() -> None:
@@ -266,7 +266,7 @@ def test_a_profile_may_have_a_mover_of_its_own() -> None:
             assert stage.evictions == []
             (options,) = gentle.options
             assert (options.initiator, options.profile) == ("PodLifeTime", "main")
-            assert options.grace_period_seconds == 7
+            assert options.delete_options == {"gracePeriodSeconds": 7}
             assert "is 3h old" in options.reason
 
     play(scenario())

@@ -80,7 +80,7 @@ class Counting:
         self.seen.append("pass")
         return ending == DONE
 
-    def use_policy(self, policy: LoadedPolicy | None) -> None:
+    async def use_policy(self, policy: LoadedPolicy | None) -> None:
         self.policies.append(policy)
 
     def why_stale(self) -> str:

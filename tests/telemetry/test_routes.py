@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from resettle.runtime.status import ComponentStatus, Role
+from resettle.runtime.status import ComponentStatus, ControllerStatus, Role
 from resettle.telemetry.routes import ALIVE, OVERDUE_SECONDS, READY, run_checks
 
 WELL = ComponentStatus(
@@ -19,6 +19,12 @@ WELL = ComponentStatus(
     interval=300.0,
 )
 STANDBY = structs.replace(WELL, role=Role.STANDBY, ages=None)
+
+
+WORKS = ControllerStatus(profile="main", name="Tidy", running=True)
+FAILED = ControllerStatus(
+    profile="main", name="Jobs", running=False, restarts=3, failure="ValueError: no"
+)
 
 
 def failing(checks: Any, status: ComponentStatus) -> list[str]:
@@ -65,6 +71,13 @@ def so(status: ComponentStatus = WELL, **more: Any) -> ComponentStatus:
         pytest.param(
             so(interval=0.0, quiet_for=601.0), ["cycle"], [], id="a single cycle that hangs"
         ),
+        pytest.param(so(controllers=(WORKS,)), [], [], id="a controller runs"),
+        pytest.param(
+            so(controllers=(WORKS, FAILED)),
+            [],
+            ["controllers"],
+            id="a controller that failed is no reason to restart",
+        ),
         pytest.param(so(stopping=True), [], ["shutdown"], id="on its way out"),
     ],
 )
@@ -89,6 +102,12 @@ def test_a_failed_check_is_listed_with_its_reason_even_if_verbose_is_not_asked_f
     assert not healthy
     assert "[+]policy ok\n[-]cache failed: Pod is 3m 20s old\n[+]leaderElection ok\n" in text
     assert text.endswith("readyz check failed\n")
+
+
+def test_a_controller_that_failed_is_named_with_the_reason() -> None:
+    _, text = run_checks("readyz", READY, so(controllers=(WORKS, FAILED)))
+
+    assert "[-]controllers failed: Jobs of profile main is not running: ValueError: no\n" in text
 
 
 def test_a_check_can_be_left_out() -> None:

@@ -27,6 +27,8 @@ from tools.go_programs.build import NOT_HERE, Missing, Programs
 
 ROOT = Path(__file__).parents[2]
 SUITES = ("tests/e2e", "tests/conformance")
+LONG_SUITES = ROOT / "tests" / "e2e" / "jobs"
+"""Suites that take a quarter of an hour; `make e2e-jobs` runs them."""
 PLANES = 2
 NOT_STARTED = 11
 """The exit status that says everything was there and a control plane did not come up."""
@@ -66,7 +68,12 @@ def _tested(plane: ControlPlane, words: list[str]) -> int:
 
 def _dealt(planes: list[ControlPlane], words: list[str]) -> int:
     """How all of them ended."""
-    files = sorted(file for name in SUITES for file in (ROOT / name).rglob("test_*.py"))
+    files = sorted(
+        file
+        for name in SUITES
+        for file in (ROOT / name).rglob("test_*.py")
+        if LONG_SUITES not in file.parents
+    )
     deal = Deal(files, words, ROOT)
     deal.play([plane.environment for plane in planes])
     for word, files in (("unsteady", deal.unsteady), ("failed", deal.failed)):

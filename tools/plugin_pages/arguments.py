@@ -17,6 +17,7 @@ from resettle.policy.document import RESETTLE_V1, is_resettle_only
 from resettle.policy.profiles import default_problems
 
 DURATION = "duration such as `10m`"
+PERCENTAGE = "percentage such as `10%`"
 IN_EFFECT = {
     ("DefaultEvictor", "minPodAge"): f"none; `10m` in `{RESETTLE_V1}`",
     ("DefaultEvictor", "minReplicas"): f"`0`; `2` in `{RESETTLE_V1}`",
@@ -72,14 +73,13 @@ def words_for(kind: inspect.Type) -> str:
     """What to write for a type, in a few words."""
     match kind:
         case inspect.Metadata(type=inner, extra_json_schema=schema):
-            return (
-                DURATION
-                if "duration" in (schema or {}).get("description", "")
-                else words_for(inner)
-            )
+            described = (schema or {}).get("description", "")
+            if "duration" in described:
+                return DURATION
+            return PERCENTAGE if "percentage" in described else words_for(inner)
         case inspect.UnionType(types=types):
-            (real,) = (part for part in types if not isinstance(part, inspect.NoneType))
-            return words_for(real)
+            real = (part for part in types if not isinstance(part, inspect.NoneType))
+            return " or ".join(map(words_for, real))
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType(ge=least):

@@ -22,9 +22,12 @@ from resettle.errors import ResettleError
 COMMANDS = {
     "plan": "plan",
     "run": "run",
-    "soft-tainter": "soft_tainter",
+    "soft-tainter": "controllers.soft_tainter",
+    "migration-controller": "controllers.migration_controller",
+    "move": "move",
     "check-access": "check_access",
     "rbac": "rbac",
+    "crds": "crds",
     "explain": "explain",
     "simulate": "simulate",
     "snapshot": "snapshot",
@@ -43,9 +46,12 @@ examples:
   $ resettle snapshot --hash-names
   $ resettle run --policy policy.yaml --descheduling-interval 5m --leader-elect
   $ resettle soft-tainter --policy policy.yaml --leader-elect
+  $ resettle migration-controller --policy policy.yaml --leader-elect
+  $ resettle move shop/cart-1 --to node-3 --wait
   $ resettle record find /var/lib/resettle --pod shop/cart-1
   $ resettle check-access --policy policy.yaml
   $ resettle rbac --policy policy.yaml
+  $ resettle crds
   $ resettle policy check policy.yaml
   $ resettle migrate values.yaml
   $ resettle demo

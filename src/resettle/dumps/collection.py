@@ -15,10 +15,12 @@ from msgspec import Raw
 from resettle.dumps import usage
 from resettle.errors import InputError
 from resettle.model.decoding.decoder import Decoder
+from resettle.model.decoding.workloads import SCALE, ScaleObject, scale_of
 from resettle.model.kinds import KINDS, Kind, kinds_by_name, kinds_to_list
 from resettle.model.measurements import Measured
 from resettle.model.pod import CONDITIONS
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import Workload
 
 if TYPE_CHECKING:
     from resettle.kube.auth.access import Access
@@ -38,11 +40,14 @@ class Collection:
         self._declared = sorted(known.keys() - KINDS.keys())
         self._converters = {name: kind.converter(decoder) for name, kind in known.items()}
         self._wire = {name: msgspec.json.Decoder(kind.struct) for name, kind in known.items()}
+        self._wire[SCALE] = msgspec.json.Decoder(ScaleObject)
         self._objects: dict[str, list[Any]] = {name: [] for name in known}
         self._sources: dict[str, list[tuple[int, str]]] = {name: [] for name in known}
         self.usage = usage.UsageReader()
         self.measured: Measured = {}
         """What was measured of a live cluster, which is not among its objects."""
+        self.scales: list[Workload] = []
+        """What `scale` subresources said."""
         self.taken_times: set[datetime] = set()
         """When the captures among the sources were taken; other sources have no time."""
 
@@ -66,14 +71,19 @@ class Collection:
         if kind in usage.KINDS:
             self.usage.add(kind, content, place)
             return
+        if kind == SCALE:
+            self.scales.append(scale_of(self._decode(kind, content, place), kind, ""))
+            return
+        self.add_decoded(kind, (self._decode(kind, content, place),), place)
+
+    def _decode(self, kind: str, content: Bytes, place: str) -> Any:
         try:
-            item = self._wire[kind].decode(content)
+            return self._wire[kind].decode(content)
         except (msgspec.ValidationError, UnicodeDecodeError) as error:
             raise InputError(
                 f"{place or 'this'} is not a {kind} as Kubernetes writes it: {_in_words(error)}",
                 "correct it or leave it out",
             ) from None
-        self.add_decoded(kind, (item,), place)
 
     def add_decoded(self, kind: str, items: Iterable[Any], place: str) -> None:
         """Takes objects of one kind as they came off the wire."""
@@ -107,6 +117,7 @@ class Collection:
             },
             history=history,
             usage={**self.usage.usage, **self.measured},
+            scales=self.scales,
             **{kind.field: objects[name] for name, kind in KINDS.items()},
         )
 

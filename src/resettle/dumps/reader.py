@@ -29,21 +29,25 @@ from resettle.model.decoding.decoder import Decoder
 from resettle.model.kinds import KINDS, Kind
 from resettle.model.pod import CONDITIONS
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import WORKLOAD_KINDS
 from resettle.policy.problems import did_you_mean
 
-_ALL_KINDS = ",".join(kind.kubectl_name or kind.plural for kind in KINDS.values())
+# Workloads are left out: there are many, and only few policies read them.
+_ALL_KINDS = ",".join(
+    kind.kubectl_name or kind.plural for kind in KINDS.values() if kind.name not in WORKLOAD_KINDS
+)
 KUBECTL_COMMAND = f"kubectl get {_ALL_KINDS} -A -o json"
 
 # Kinds that often share a dump with those that are read and say nothing that a plan needs.
 IGNORED_KINDS = frozenset(
     """APIService Binding CSIDriver CSIStorageCapacity CertificateSigningRequest ClusterRole
     ClusterRoleBinding ComponentStatus ConfigMap ControllerRevision CronJob CustomResourceDefinition
-    DaemonSet Deployment DeviceClass EndpointSlice Endpoints Event FlowSchema
-    HorizontalPodAutoscaler IPAddress Ingress IngressClass Job Lease LimitRange
+    DaemonSet DeviceClass EndpointSlice Endpoints Event FlowSchema
+    HorizontalPodAutoscaler IPAddress Ingress IngressClass Lease LimitRange
     LocalSubjectAccessReview MutatingWebhookConfiguration NetworkPolicy
-    PodTemplate PriorityLevelConfiguration ReplicaSet ReplicationController ResourceClaim
+    PodTemplate PriorityLevelConfiguration ResourceClaim
     ResourceClaimTemplate ResourceQuota ResourceSlice Role RoleBinding RuntimeClass Secret Service
-    ServiceAccount ServiceCIDR StatefulSet StorageClass ValidatingAdmissionPolicy
+    ServiceAccount ServiceCIDR StorageClass ValidatingAdmissionPolicy
     ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment""".split()
 )
 
@@ -68,6 +72,7 @@ class Dump:
     def __init__(self, kinds: Iterable[Kind] = (), reads: frozenset[str] | None = None) -> None:
         decoder = Decoder(conditions=reads is None or CONDITIONS in reads)
         self.collection = Collection(kinds, decoder)
+        self._left_out = WORKLOAD_KINDS - (WORKLOAD_KINDS if reads is None else reads)
         self.ignored: Counter[str] = Counter()
 
     def read(self, sources: Iterable[str]) -> None:
@@ -101,7 +106,7 @@ class Dump:
 
     def _add_document(self, document: _Document, content: Bytes, name: str) -> None:
         if document.items is None and not document.kind.endswith("List"):
-            self._add_object(content, name, document.kind)
+            self._add_object(content, name, document.kind, document.api_version)
             return
         if taken := taken_at(document.metadata, name):
             self.collection.taken_times.add(taken)
@@ -109,11 +114,16 @@ class Dump:
         kind = document.kind.removesuffix("List")
         for i, item in enumerate(document.items or ()):
             place = f"{name}: items[{i}]"
-            known = kind in self.collection.kinds
-            self._add_object(item, place, kind if known else _decode(item, place).kind or kind)
+            if kind in self.collection.kinds:
+                self._add_object(item, place, kind, document.api_version)
+            else:
+                part = _decode(item, place)
+                self._add_object(item, place, part.kind or kind, part.api_version)
 
-    def _add_object(self, content: Bytes, place: str, kind: str) -> None:
-        if kind in self.collection.kinds:
+    def _add_object(self, content: Bytes, place: str, kind: str, api_version: str) -> None:
+        if kind in self._left_out or _is_another_kind(kind, api_version):
+            self.ignored[kind] += 1
+        elif kind in self.collection.kinds:
             self.collection.add(kind, content, place)
         elif kind in IGNORED_KINDS:
             self.ignored[kind] += 1
@@ -126,6 +136,14 @@ class Dump:
                 f"{place} is of the unknown kind `{kind}` "
                 f"({did_you_mean(kind, self.collection.kinds)}); leave it out, or {_MAKE_ONE}"
             )
+
+
+def _is_another_kind(kind: str, api_version: str) -> bool:
+    """Whether it has the name of a workload and another group: schedulers have a `Job` too."""
+    known = KINDS.get(kind)
+    if kind not in WORKLOAD_KINDS or known is None or not api_version:
+        return False
+    return api_version != known.api_version
 
 
 def _decode(content: Bytes, place: str) -> _Document:

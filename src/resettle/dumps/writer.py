@@ -19,8 +19,10 @@ from resettle.dumps.anonymize import Anonymizer, trimmed_struct
 from resettle.dumps.usage import KINDS, objects_of
 from resettle.errors import InputError
 from resettle.kube.watch.lists import ListClient, malformed_list
+from resettle.model.decoding.workloads import scale_object
 from resettle.model.kinds import BuiltInKind, Kind
 from resettle.model.measurements import Measured
+from resettle.model.workloads import Workload
 from resettle.times import parse_time
 
 TAKEN_AT = "resettle/taken-at"
@@ -82,6 +84,7 @@ def write_capture(
     anonymizer: Anonymizer | None = None,
     on_progress: OnProgress = lambda plural, count: None,
     usage: Measured | None = None,
+    scales: Iterable[Workload] = (),
 ) -> CaptureSummary:
     """Write the cluster to the sink; call `on_progress` after each page with the count so far."""
     out = _Gzip(sink)
@@ -100,8 +103,9 @@ def write_capture(
                 between = b",\n"
             counts[kind.plural] += len(items)
             on_progress(kind.plural, counts[kind.plural])
-    for item in objects_of(usage or {}):
-        title = KINDS[item["kind"]].title
+    rest = [(KINDS[item["kind"]].title, item) for item in objects_of(usage or {})]
+    rest += [("scales", scale_object(workload)) for workload in scales]
+    for title, item in rest:
         counts[title] = counts.get(title, 0) + 1
         head = {key: item.pop(key) for key in ("apiVersion", "kind")}
         shown = item if anonymizer is None else anonymizer.anonymize(head["kind"], item)

@@ -7,10 +7,20 @@ has begun and goes on in the background.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from resettle.errors import AnswerLost, ClusterError, ClusterUnreachable, NotNow
-from resettle.framework.mover import ApiRequests, ApiResponse, MoveResponse, MoveResult, Options
+from resettle.framework.mover import (
+    ApiRequests,
+    ApiResponse,
+    Evictor,
+    MoveResponse,
+    MoveResult,
+    Options,
+)
 from resettle.framework.plan import Move
 from resettle.framework.plugin import Permission, Plugin
 from resettle.kube.failures import role_rule
@@ -30,15 +40,12 @@ _NOT_ALLOWED = "cannot create resource"
 class EvictionAPI:
     """Evicts pods by `policy/v1`."""
 
-    def __init__(self, api: ApiRequests) -> None:
-        self._api = api
-
-    async def move(self, move: Move, options: Options) -> MoveResponse:
+    async def move(self, move: Move, options: Options, requests: ApiRequests) -> MoveResponse:
         """Request the eviction of the pod, and return what the API server answered."""
         pod = move.pod
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction"
         try:
-            reply = await self._api.send("POST", path, eviction_of(pod, options))
+            reply = await requests.send("POST", path, eviction_of(pod, options))
         except AnswerLost as error:
             return MoveResponse(MoveResult.UNKNOWN, str(error))
         except ClusterUnreachable as error:
@@ -52,9 +59,6 @@ class EvictionAPI:
 def eviction_of(pod: Pod, options: Options) -> bytes:
     """The body of the eviction request, with who requests it and why."""
     why = f"triggered by {options.profile}/{options.initiator}: {options.reason}"
-    how: dict[str, object] = {"preconditions": {"uid": pod.uid}}
-    if options.grace_period_seconds is not None:
-        how["gracePeriodSeconds"] = options.grace_period_seconds
     return msgspec.json.encode(
         {
             "apiVersion": "policy/v1",
@@ -64,9 +68,15 @@ def eviction_of(pod: Pod, options: Options) -> bytes:
                 "namespace": pod.namespace,
                 "annotations": {"requested-by": REQUESTED_BY, "reason": why},
             },
-            "deleteOptions": how,
+            "deleteOptions": delete_options_for(pod, options.delete_options),
         }
     )
+
+
+def delete_options_for(pod: Pod, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with the uid of the pod as a precondition, so that no other pod is deleted."""
+    preconditions = {**options.get("preconditions", {}), "uid": pod.uid}
+    return {**options, "preconditions": preconditions}
 
 
 def move_response(reply: ApiResponse, pod: Pod, options: Options) -> MoveResponse:
@@ -143,9 +153,9 @@ def _result_of(answer: Answer, pod: Pod, options: Options) -> MoveResult:
             return MoveResult.ERROR
 
 
-def make(args: Args, api: ApiRequests) -> EvictionAPI:
+def make(args: Args, evictor: Evictor) -> EvictionAPI:
     """The mover of one profile."""
-    return EvictionAPI(api)
+    return EvictionAPI()
 
 
 def acts(args: Args) -> tuple[Permission, ...]:

@@ -9,7 +9,8 @@
 
 A pod in flight is *moving* to the planner: it gets no second request, and every limit counts it.
 Moves that go on in the background are recognised by annotations of the pods, so a new process knows
-what an old one has started. Only moves that are not confirmed expire.
+what an old one has started. Only moves that are not confirmed expire. A move that an object of the
+API asks for (`requested`) is followed here only until the watch cache has that object.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ PATIENCE_SECONDS = 600.0
 """How long a move that was accepted may take to be confirmed by its annotation."""
 UNKNOWN_SECONDS = 120.0
 """How long after a lost answer a pod that is still there may yet turn out to leave."""
+REQUESTED_SECONDS = 30.0
+"""How long the object that asks for a move may take to appear in the watch cache."""
 
 
 class MoveStage(StrEnum):
@@ -36,6 +39,7 @@ class MoveStage(StrEnum):
 
     EVICTED = "evicted"
     UNKNOWN = "unknown"
+    REQUESTED = "requested"
     ASSUMED = "assumed"
     CONFIRMED = "confirmed"
 
@@ -44,8 +48,13 @@ _STAGE_BY_ENDING = {
     MoveResult.EVICTED: MoveStage.EVICTED,
     MoveResult.UNKNOWN: MoveStage.UNKNOWN,
     MoveResult.BACKGROUND: MoveStage.ASSUMED,
+    MoveResult.REQUESTED: MoveStage.REQUESTED,
 }
-_SECONDS_BY_STAGE = {MoveStage.ASSUMED: PATIENCE_SECONDS, MoveStage.UNKNOWN: UNKNOWN_SECONDS}
+_SECONDS_BY_STAGE = {
+    MoveStage.ASSUMED: PATIENCE_SECONDS,
+    MoveStage.UNKNOWN: UNKNOWN_SECONDS,
+    MoveStage.REQUESTED: REQUESTED_SECONDS,
+}
 
 
 class InFlightMove(Struct, frozen=True):
@@ -203,4 +212,4 @@ def _has_left(live: Pod, uid: str, stage: MoveStage) -> bool:
     """Whether the pod is gone, or terminating; a pod that others move must be gone."""
     if live.uid != uid:
         return True
-    return live.terminating and stage in (MoveStage.EVICTED, MoveStage.UNKNOWN)
+    return live.terminating and stage not in (MoveStage.ASSUMED, MoveStage.CONFIRMED)

@@ -64,7 +64,7 @@ def explain_pod(inputs: PlanInputs, pod: Pod) -> PodAnswer:
     """The answer about a pod, with the smallest change that would move a refused one."""
     watched = WatchedPlan(inputs, [pod.key, pod.node])
     answer = answer_for(watched, pod)
-    if not answer.refused or pod.uid in inputs.snapshot.moving:
+    if not answer.refused or pod.uid in watched.view.moving:
         return answer
     smallest_change = find_smallest_change(inputs, pod, watched.plan)
     return structs.replace(answer, smallest_change=smallest_change)

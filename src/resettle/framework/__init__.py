@@ -7,23 +7,32 @@ carries nothing out (that is `eviction`). Start with `descheduler`, or with `plu
 plugin. Plugins out of tree import this package and `resettle.model`, and nothing else but
 `resettle.testing`.
 
-Import from outside: `admission`, `codes`, `descheduler`, `draft`, `limits`, `mover`, `plan`,
-`plan_state`, `plugin`, `profile`, `registry`, `tracing`, `verdict`, `view`.
+Import from outside: `admission`, `codes`, `controller`, `descheduler`, `draft`, `limits`, `mover`,
+`plan`, `plan_state`, `plugin`, `profile`, `registry`, `tracing`, `verdict`, `view`.
 """
 
 from resettle.errors import (
     AnswerLost,
     ClusterError,
     InputError,
+    NotNow,
+    NotThisPod,
     PluginError,
     PolicyError,
     ResettleError,
+)
+from resettle.framework.controller import (
+    Controller,
+    ControllerClock,
+    ControllerHandle,
+    ControllerLog,
 )
 from resettle.framework.descheduler import Descheduler, build_descheduler
 from resettle.framework.draft import Draft
 from resettle.framework.mover import (
     ApiRequests,
     ApiResponse,
+    Evictor,
     Mover,
     MoveResponse,
     MoveResult,
@@ -69,9 +78,14 @@ __all__ = [
     "Band",
     "ChangeScope",
     "ClusterError",
+    "Controller",
+    "ControllerClock",
+    "ControllerHandle",
+    "ControllerLog",
     "Descheduler",
     "Draft",
     "Duration",
+    "Evictor",
     "ExtensionPoint",
     "InputError",
     "Instance",
@@ -85,7 +99,9 @@ __all__ = [
     "Mover",
     "Namespaces",
     "NodeUtilizationSummary",
+    "NotNow",
     "NotProposed",
+    "NotThisPod",
     "Note",
     "Options",
     "Permission",

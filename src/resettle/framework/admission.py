@@ -4,7 +4,9 @@
     2. Filters, then pre-eviction filters      of the profile, in their order
     3. A uid                                   without one another pod could be evicted
     4. Placement                               a node takes the replacement, without harm to other
-                                               pods, and is better if the plugin asks for that
+                                               pods, and is better if the plugin asks for that; a
+                                               mover that steers the replacement makes moves
+                                               possible that the scheduler would undo
     5. Earlier rounds                          the pod was asked to leave in this cycle, and stayed
     6. Limits                                  total, nodes, node, namespace
     7. Disruption budgets                      as the API server would answer
@@ -23,6 +25,7 @@ from resettle.framework.plan_state import PlanState
 from resettle.framework.profile import Profile, ProfileFilters, first_refusal
 from resettle.framework.verdict import ADMITTED, MOVING, Refusal, Verdict, verdict_of
 from resettle.framework.view import View
+from resettle.model.migration_job import PLACEHOLDER, Steering
 from resettle.model.node_index import NodeSet
 from resettle.model.pod import Pod
 from resettle.placement.diagnosis import Diagnosis, NodeChecks, diagnose
@@ -50,6 +53,13 @@ WOULD_STRAY = Refusal(
     "plan",
     subject="the scheduler",
 )
+NO_PLACE_TO_HOLD = Refusal(
+    "no-place-to-hold",
+    "could hold a place for it",
+    "plan",
+    subject="no node but its own",
+)
+PLACEHOLDER_POD = Refusal("placeholder", "holds a place for a pod that is being moved", "plan")
 ALREADY_PLANNED = Refusal("already-planned", "is in this plan already", "plan")
 _BY_FORECAST = (WOULD_RETURN.code, WOULD_STRAY.code)
 """Refusals that follow from where the scheduler would most likely put the replacement."""
@@ -65,6 +75,8 @@ class Admission:
         self._semantics = view.semantics
         self._weak_fit = view.semantics.weak_fit
         self._has_earlier_rounds = state.has_earlier_rounds
+        mover = profile.mover
+        self._steering = mover.plugin.holds_place(mover.args) if mover else None
         chains = view.prepare_once(profile, ProfileFilters)
         self.filters, self.all_filters = chains.filters, chains.all
         self.admitted_here: set[Pod] = set()
@@ -83,6 +95,8 @@ class Admission:
         if self._has_earlier_rounds and state.has_left_before(pod):
             return MOVING
         refusal = self.all_filters.refusal(pod) or (None if pod.uid else NO_UID)
+        if PLACEHOLDER in pod.labels:
+            refusal = PLACEHOLDER_POD
         if refusal is None and self._needs_a_node(pod):
             refusal = self._placement_refusal(pod, onto, packing)
         # Before limits: a pod that stayed used nothing up, so it must not stop a plugin as a
@@ -117,17 +131,31 @@ class Admission:
         places = feasible & projection.harmless_nodes(pod)
         if not places:
             return WOULD_BREAK
+        if self.holds_place and not places & ~self._own_node(pod):
+            return NO_PLACE_TO_HOLD
         if onto is None or self._semantics.moves_without_gain:
             return None
         if not places & onto:
             return NO_BETTER_NODE
-        if packing:
+        if packing or self._steering is Steering.GATE:
             return None
-        likely = projection.likely_node(pod, feasible)
+        if self._steering is Steering.HARD:
+            likely = projection.highest_scored_node(pod, feasible & ~self._own_node(pod))
+        else:
+            likely = projection.likely_node(pod, feasible)
         if likely == projection.pod_locations.current_node(pod):
             return WOULD_RETURN
         better = places & onto & self._view.node_index.only(likely)
         return None if better else WOULD_STRAY
+
+    @property
+    def holds_place(self) -> bool:
+        """Whether the mover of the profile holds a place before it moves a pod."""
+        return self._steering is not None and not self._weak_fit
+
+    def _own_node(self, pod: Pod) -> NodeSet:
+        """The node that the pod is on by now, as a set."""
+        return self._view.node_index.only(self._view.projection.pod_locations.current_node(pod))
 
     def likely_node(self, pod: Pod, onto: NodeSet | None) -> str:
         """Where the pod's replacement will most likely be; empty where no node is looked for."""
@@ -135,6 +163,8 @@ class Admission:
             return ""
         projection = self._view.projection
         places = projection.safe_nodes(pod)
+        if self.holds_place:
+            places &= ~self._own_node(pod)
         better = places if onto is None else places & onto
         return projection.highest_scored_node(pod, better or places)
 

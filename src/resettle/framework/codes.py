@@ -38,6 +38,10 @@ REFUSED = {
         "a filter could not answer for them",
         "read the error on standard error; fix or remove that filter",
     ),
+    "job-pod": Meaning(
+        "belong to a Job, which would begin their work again",
+        "let them finish, or `evictJobPods` of MigrationLimits",
+    ),
     "limit-namespace": Meaning(
         "the limit for their namespace is reached",
         "the next cycle, or a higher `maxNoOfPodsToEvictPerNamespace`",
@@ -49,6 +53,10 @@ REFUSED = {
     "limit-nodes": Meaning(
         "the limit of nodes that pods may leave is reached",
         "the next cycle, or a higher `maxPercentOfNodesToEvictFrom`",
+    ),
+    "limit-too-wide": Meaning(
+        "a limit for each workload covers all replicas of theirs",
+        "a lower `maxMigratingPerWorkload` or `maxUnavailablePerWorkload`",
     ),
     "limit-total": Meaning(
         "the limit for the cycle is reached",
@@ -66,6 +74,20 @@ REFUSED = {
     "mirror-pod": Meaning(
         "are mirror pods of a kubelet", "nothing; the API server cannot move them"
     ),
+    "moving-namespace": Meaning(
+        "enough pods of their namespace are on the way",
+        "wait, or a higher `maxMigratingPerNamespace`",
+    ),
+    "moving-node": Meaning(
+        "enough pods are leaving their node", "wait, or a higher `maxMigratingPerNode`"
+    ),
+    "moving-total": Meaning(
+        "enough pods are on the way", "wait, or a higher `maxMigratingGlobally`"
+    ),
+    "moving-workload": Meaning(
+        "enough pods of their workload are on the way",
+        "wait, or a higher `maxMigratingPerWorkload`",
+    ),
     "namespace-not-selected": Meaning(
         "their namespace is not selected by `namespaceLabelSelector`",
         "label the namespace; dump namespaces too",
@@ -82,6 +104,10 @@ REFUSED = {
         "have no controller that would recreate them",
         "give them a controller; for failed ones disable `FailedBarePods`",
     ),
+    "no-place-to-hold": Meaning(
+        "no node but their own could hold a place for them",
+        "room on another node; or a mover that holds no place",
+    ),
     "no-uid": Meaning(
         "have no uid, so another pod of the same name could be evicted",
         "dump whole objects, as `kubectl get -o json` writes them",
@@ -92,6 +118,13 @@ REFUSED = {
     "opted-out": Meaning(
         "carry the evict annotation with the value false", "remove the annotation"
     ),
+    "placeholder": Meaning(
+        "hold a place for a pod that is being moved", "nothing: they go when that move ends"
+    ),
+    "pod-changed": Meaning(
+        "are not what they were when their migration job was created",
+        "nothing: a later plan decides about them again",
+    ),
     "prefers-no-eviction": Meaning(
         "carry prefer-no-eviction, which is mandatory here",
         "remove the annotation, or `noEvictionPolicy: Preferred`",
@@ -99,8 +132,19 @@ REFUSED = {
     "priority": Meaning(
         "have a priority at or above the threshold", "a higher `priorityThreshold`"
     ),
+    "rate-namespace": Meaning(
+        "pods of their namespace were moved a short time ago",
+        "wait, or a wider `objectLimiters.namespace`",
+    ),
+    "rate-workload": Meaning(
+        "pods of their workload were moved a short time ago",
+        "wait, or a wider `objectLimiters.workload`",
+    ),
     "resource-claim": Meaning(
         "use resource claims", "drop the protection `PodsWithResourceClaims`"
+    ),
+    "rolling-out": Meaning(
+        "their workload is being rolled out", "wait until the rollout is complete"
     ),
     "several-budgets": Meaning(
         "are covered by several budgets, which evictions do not support",
@@ -117,8 +161,20 @@ REFUSED = {
         "are critical to the system", "leave them; else disable `SystemCriticalPods`"
     ),
     "terminating": Meaning("are already terminating", "nothing to do"),
+    "too-few-replicas": Meaning(
+        "their workload has no other replica",
+        "more replicas, or `skipCheckExpectedReplicas` of MigrationLimits",
+    ),
+    "unavailable-workload": Meaning(
+        "enough replicas of their workload are unavailable",
+        "wait until pods are ready again, or a higher `maxUnavailablePerWorkload`",
+    ),
     "volume-claim": Meaning(
         "use a persistent volume claim", "narrow `PodsWithPVC` with `protectedStorageClasses`"
+    ),
+    "workload-unknown": Meaning(
+        "their workload is not known, so nothing says how many of its pods may go",
+        "`scaleKinds` of MigrationLimits for other kinds; dump workloads too",
     ),
     "would-break": Meaning(
         "on every node that takes them, a rule that holds today would be broken",

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from typing import Any
 
 from msgspec import Struct
 
-from resettle.errors import PolicyError, ResettleError
+from resettle.errors import PluginError, PolicyError, ResettleError
 from resettle.framework.draft import Draft
 from resettle.framework.plan import HeldBack, Note, Plan, PluginRun, Proposal, Turn
 from resettle.framework.plan_state import NO_EARLIER_ROUNDS, EarlierRounds, PlanState
@@ -24,6 +25,7 @@ from resettle.model.measurements import KUBERNETES_METRICS, MetricsQuery, Readin
 from resettle.model.selectors import EVERYTHING, Selector
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import DepartedPod, ScaleKind
 from resettle.policy.args import STRATEGY_POINTS, ExtensionPoint
 from resettle.policy.document import Limits, MetricsProvider, Policy, SoftTaints
 from resettle.policy.document import ProfileConfig as ProfileDocument
@@ -51,11 +53,16 @@ class Descheduler(Struct, frozen=True, kw_only=True):
     @property
     def reads(self) -> frozenset[str]:
         """Kinds, `history` and `conditions` that enabled plugins read besides nodes and pods."""
-        declared = (
+        declared = [
             instance.plugin.reads(instance.args)
             for profile in self.profiles
             for instance in profile.instances
-        )
+        ]
+        declared += [
+            instance.plugin.controller_reads(instance.args)
+            for profile in self.profiles
+            for instance in profile.controllers
+        ]
         # The draft itself reads budgets: without them a plan would not equal its run.
         own = BUDGETS if self.semantics.weak_fit else BUDGETS | PLACING
         return own.union(*declared)
@@ -70,14 +77,56 @@ class Descheduler(Struct, frozen=True, kw_only=True):
             for question in instance.plugin.measures(instance.args)
         )
 
+    def with_moves_of_objects(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the moves, under way and done, that objects of movers stand for."""
+        movers = [profile.mover for profile in self.profiles if profile.mover]
+        moving = snapshot.moving.union(*(_moving(mover, snapshot) for mover in movers))
+        evictions = {eviction.pod: eviction for eviction in snapshot.evictions}
+        for mover in movers:
+            for eviction in mover.plugin.evictions(mover.args, snapshot):
+                evictions.setdefault(eviction.pod, eviction)
+        return snapshot.with_moving(moving).with_evictions(evictions.values())
+
+    @property
+    def scales(self) -> frozenset[ScaleKind]:
+        """The kinds of workloads whose `scale` subresource is read for the enabled plugins."""
+        return frozenset(
+            kind
+            for profile in self.profiles
+            for instance in profile.instances
+            for kind in instance.plugin.scales(instance.args)
+        )
+
+    @property
+    def eviction_window(self) -> timedelta:
+        """How far back the enabled plugins look at evictions; zero if none does."""
+        windows = (
+            instance.plugin.eviction_window(instance.args)
+            for profile in self.profiles
+            for instance in profile.instances
+        )
+        return max(windows, default=timedelta())
+
     def view(self, snapshot: Snapshot) -> View:
-        """The cluster as this policy sees it; what no provider measures for it is not measured."""
+        """The cluster as this policy sees it: with the pods that its movers are moving.
+
+        What no provider measures for the policy is not measured.
+        """
+        snapshot = self.with_moves_of_objects(snapshot)
         if unprovided := [
             question for question in self.measures if not self._provides(question.source)
         ]:
             without = {question: _no_provider(question.source) for question in unprovided}
             snapshot = snapshot.with_usage({**snapshot.usage, **without})
-        return View(snapshot, self.semantics, self.node_selector)
+        return View(snapshot, self.semantics, self.node_selector, self._list_departed(snapshot))
+
+    def _list_departed(self, snapshot: Snapshot) -> tuple[DepartedPod, ...]:
+        """The pods that are gone while objects of movers still stand for their moves."""
+        movers = [profile.mover for profile in self.profiles if profile.mover]
+        departed = {
+            pod.uid: pod for mover in movers for pod in mover.plugin.departed(mover.args, snapshot)
+        }
+        return tuple(departed.values())
 
     def _provides(self, source: str) -> bool:
         """Whether a provider measures this source; `resettle/v1` needs none for the metrics API."""
@@ -218,7 +267,19 @@ def _profile(document: ProfileDocument, plugins: Mapping[str, Plugin]) -> Profil
         presort=instances(ExtensionPoint.PRE_SORT),
         sort=instances(ExtensionPoint.SORT),
         mover=next(iter(instances(ExtensionPoint.EVICT)), None),
+        controllers=instances(ExtensionPoint.CONTROLLER),
     )
+
+
+def _moving(mover: Instance, snapshot: Snapshot) -> frozenset[str]:
+    """What the mover is moving; raises if it cannot say: then nothing must be planned."""
+    try:
+        return mover.plugin.moving(mover.args, snapshot)
+    except ResettleError:
+        raise
+    except Exception as error:
+        what = f"{mover.name} could not say which pods it is moving"
+        raise PluginError(f"{what}: {type(error).__name__}: {error}") from error
 
 
 def _turn(instance: Instance, view: View, draft: Draft) -> PluginRun:

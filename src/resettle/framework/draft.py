@@ -130,7 +130,10 @@ class Draft:
         if verdict.admitted:
             self._admission.admitted_here.add(pod)
             lands_on = self._admission.likely_node(pod, onto)
-            self._state.admit(Move(pod, self._plugin, self._profile.name, because, lands_on))
+            place_held = bool(lands_on) and self._admission.holds_place
+            self._state.admit(
+                Move(pod, self._plugin, self._profile.name, because, lands_on, place_held)
+            )
         elif (
             self._state.has_earlier_rounds
             and verdict.is_leaving

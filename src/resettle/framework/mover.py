@@ -1,19 +1,23 @@
 """The extension point `evict`: how a pod that a plan moves really leaves.
 
-A profile has one mover. It gets moves that filters and limits have admitted, checks nothing itself,
-and answers each with a response. It is made only when a plan is carried out, so a preview holds
-nothing that could act on the cluster.
+A profile has one mover. It gets moves that filters and limits have admitted, and answers each with
+a response. It need check nothing itself: the first request that it writes for a move is checked as
+it is written, after it has waited for the rate limiter. A mover is made only when a plan is carried
+out, so a preview holds nothing that could act on the cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from resettle.framework.plan import Move
+from resettle.framework.verdict import Refusal
+from resettle.framework.view import View
+from resettle.model.pod import Pod
 
 
 class MoveResult(StrEnum):
@@ -23,6 +27,8 @@ class MoveResult(StrEnum):
     """The API server granted the eviction."""
     BACKGROUND = "background"
     """Another component moves the pod from now on, and it will take a while."""
+    REQUESTED = "requested"
+    """An object was created that asks for the move; `Plugin.moving` says how long it lasts."""
     BUDGET = "refused-by-budget"
     WEBHOOK = "refused-by-webhook"
     GONE = "gone"
@@ -41,7 +47,12 @@ class MoveResult(StrEnum):
     @property
     def counts_as_leaving(self) -> bool:
         """Whether limits and budgets must count the pod as leaving."""
-        return self in (MoveResult.EVICTED, MoveResult.BACKGROUND, MoveResult.UNKNOWN)
+        return self in (
+            MoveResult.EVICTED,
+            MoveResult.BACKGROUND,
+            MoveResult.REQUESTED,
+            MoveResult.UNKNOWN,
+        )
 
     @property
     def declined(self) -> bool:
@@ -67,7 +78,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """The plugin that proposed the pod."""
     profile: str
     reason: str
-    grace_period_seconds: int | None = None
+    delete_options: Mapping[str, Any] = {}
+    """How the pod is deleted: `DeleteOptions` as the Kubernetes API writes them."""
     in_background: bool = True
     """Whether a pod may be left to another component that moves it, after the request."""
 
@@ -85,7 +97,7 @@ class ApiResponse(Protocol):
 
 
 class ApiRequests(Protocol):
-    """Sends requests to the API server on behalf of a mover."""
+    """Sends requests to the API server on behalf of a mover or a controller."""
 
     async def send(
         self,
@@ -102,12 +114,40 @@ class ApiRequests(Protocol):
         """
 
 
+class Evictor(Protocol):
+    """The filters of a profile over the cluster as it is now; any thread may ask.
+
+    Koordinator's framework calls it `Framework.Evictor()`.
+    """
+
+    @property
+    def view(self) -> View:
+        """The cluster as of about the last watch event."""
+
+    def live_pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod of this name as of the last watch event."""
+
+    def refusal(
+        self, pod: Pod, moving: frozenset[str] | None = None, *, place_held: bool = False
+    ) -> Refusal | None:
+        """Why the filters and pre-eviction filters of the profile would not let the pod leave.
+
+        `moving` are the uids of the pods that count as moving, if not all that are known to move.
+        `place_held` says that a place is held for its replacement, which fills the node for others.
+        """
+
+
 class Mover(Protocol):
     """Moves pods, one at a time or several at once."""
 
-    async def move(self, move: Move, options: Options) -> MoveResponse:
-        """Move the pod, and return the result."""
+    async def move(self, move: Move, options: Options, requests: ApiRequests) -> MoveResponse:
+        """Move the pod, and return the result.
+
+        `requests` are for this move alone. Until one of them has changed something, each that is no
+        GET is sent only if the pod is still as the plan saw it and the filters let it leave. Else
+        it raises `NotThisPod`, which a mover lets pass.
+        """
 
 
-MakeMover = Callable[[Any, ApiRequests], Mover]
-"""A plugin's `evict`: makes the mover of one profile from `(args, requests)`."""
+MakeMover = Callable[[Any, Evictor], Mover]
+"""A plugin's `evict`: makes the mover of one profile from `(args, evictor)`."""

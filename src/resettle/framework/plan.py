@@ -60,6 +60,8 @@ class Move(Struct, frozen=True):
     reason: str
     lands_on: str = ""
     """The node its replacement will most likely land on; empty where it was not looked for."""
+    place_held: bool = False
+    """Whether the mover first holds a place for the replacement on `lands_on`."""
 
 
 class HeldBack(Struct, frozen=True):

@@ -70,13 +70,12 @@ class PlanState:
         self.budgets = DisruptionBudgets(view.snapshot)
         self.moves: list[Move] = []
         self._leaving: set[Pod] = set()
-        if view.moving:
-            for pod in view.pods:
-                if pod.uid in view.moving:
-                    self.limits.count(pod)
+        for pod in view.leaving.pods.values():
+            self.limits.count(pod)
         for move in earlier_rounds.moves.values():
             self.limits.count_awaited(move.pod)
             self.budgets.spend(move.pod)
+            view.leaving.add(move.pod)
 
     def is_admitted(self, pod: Pod) -> bool:
         """Whether a move of the pod is in the plan."""
@@ -91,6 +90,7 @@ class PlanState:
         self.moves.append(move)
         self.limits.count(move.pod)
         self.budgets.spend(move.pod)
+        self._view.leaving.add(move.pod)
         self._project(move)
 
     def has_left_before(self, pod: Pod) -> bool:

@@ -7,7 +7,8 @@
 | `filter`            | `(args, view, pod) -> Refusal or None`     | may this pod leave at all?    |
 | `preevictionfilter` | `(args, view, pod) -> Refusal or None`     | may it leave right now?       |
 | `presort`, `sort`   | `(args, view, pod) -> key`                 | smallest first                |
-| `evict`             | `(args, requests) -> Mover`                | how pods of a plan leave      |
+| `evict`             | `(args, evictor) -> Mover`                 | how pods of a plan leave      |
+| `controller`        | `(args, handle) -> Controller`             | work that events start        |
 
 Five more explain its decisions; all may be left out:
 
@@ -25,6 +26,7 @@ A plugin keeps no state: what it must know next time goes through `draft.remembe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -73,15 +75,19 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 if TYPE_CHECKING:
+    from resettle.framework.controller import MakeController
     from resettle.framework.draft import Draft
     from resettle.framework.mover import MakeMover
     from resettle.framework.verdict import Band, NotProposed, Refusal, Stopped
     from resettle.framework.view import View
     from resettle.model.kinds import Kind
     from resettle.model.measurements import MetricsQuery
+    from resettle.model.migration_job import Steering
     from resettle.model.objects import Node
     from resettle.model.pod import Pod, Template
     from resettle.model.semantics import Semantics
+    from resettle.model.snapshot import Snapshot
+    from resettle.model.workloads import DepartedPod, Eviction, ScaleKind
 
 # Functions of a plugin take their own Args; a registry holds plugins of every kind.
 StrategyFunction = Callable[[Any, "View", "Draft"], "Stopped | None"]
@@ -134,12 +140,16 @@ class PreparedFilter:
 
 
 class Permission(Struct, frozen=True):
-    """Something a mover must be allowed to do, in all namespaces."""
+    """Something a plugin must be allowed to do, everywhere or in one namespace."""
 
     verb: str
     resource: str
     """A plural, or a subresource such as `pods/eviction`."""
     group: str = ""
+    namespace: str = ""
+    """The only namespace; empty for all of them."""
+    name: str = ""
+    """The only object; empty for all of them. RBAC cannot limit `create` to a name."""
 
 
 def _no_permissions(args: Any) -> tuple[Permission, ...]:
@@ -150,8 +160,32 @@ def _nothing(args: Any) -> frozenset[str]:
     return frozenset()
 
 
+def _holds_none(args: Any) -> Steering | None:
+    return None
+
+
+def _no_evictions(args: Any, snapshot: Snapshot) -> tuple[Eviction, ...]:
+    return ()
+
+
+def _none_departed(args: Any, snapshot: Snapshot) -> tuple[DepartedPod, ...]:
+    return ()
+
+
+def _nothing_moves(args: Any, snapshot: Snapshot) -> frozenset[str]:
+    return frozenset()
+
+
 def _no_questions(args: Any) -> frozenset[MetricsQuery]:
     return frozenset()
+
+
+def _no_scales(args: Any) -> frozenset[ScaleKind]:
+    return frozenset()
+
+
+def _no_window(args: Any) -> timedelta:
+    return timedelta()
 
 
 def _no_cautions(args: Any, semantics: Semantics) -> Iterator[str]:
@@ -182,12 +216,29 @@ class Plugin(Struct, frozen=True, kw_only=True):
     presort: SortKey | None = None
     sort: SortKey | None = None
     evict: MakeMover | None = None
+    controller: MakeController | None = None
     permissions: Callable[[Any], tuple[Permission, ...]] = _no_permissions
     """What its mover must be allowed to do, given the arguments; roles are made from it."""
+    controller_permissions: Callable[[Any], tuple[Permission, ...]] = _no_permissions
+    """What its controller must be allowed to do, given the arguments; roles are made from it."""
+    controller_reads: Callable[[Any], frozenset[str]] = _nothing
+    """Kinds that its controller reads beyond `reads`, given the arguments."""
+    holds_place: Callable[[Any], Steering | None] = _holds_none
+    """How its mover steers the replacement to a place that it holds; None if it holds none."""
+    moving: Callable[[Any, Snapshot], frozenset[str]] = _nothing_moves
+    """Uids of pods that objects which its mover created are moving now."""
+    departed: Callable[[Any, Snapshot], tuple[DepartedPod, ...]] = _none_departed
+    """Pods that are gone while the moves that such objects stand for go on."""
+    evictions: Callable[[Any, Snapshot], tuple[Eviction, ...]] = _no_evictions
+    """Evictions that objects which its mover created have recorded, for limits over time."""
     reads: Callable[[Any], frozenset[str]] = _nothing
     """Kinds read beyond nodes and pods, `history`, `conditions` of pods, given the arguments."""
     measures: Callable[[Any], frozenset[MetricsQuery]] = _no_questions
     """What has to be measured for it, given the arguments; read as `view.usage`."""
+    scales: Callable[[Any], frozenset[ScaleKind]] = _no_scales
+    """Kinds of workloads whose `scale` subresource is read, given the arguments."""
+    eviction_window: Callable[[Any], timedelta] = _no_window
+    """How far back it looks at evictions, given the arguments; read as `view.evictions`."""
     kinds: tuple[Kind, ...] = ()
     """Structs for kinds of this plugin's own; read as `view.others[name]`."""
     cautions: Callable[[Any, Semantics], Iterator[str]] = _no_cautions

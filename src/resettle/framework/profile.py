@@ -69,6 +69,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     sort: tuple[Instance, ...] = ()
     mover: Instance | None = None
     """How its pods leave; None leaves that to the component that executes the plan."""
+    controllers: tuple[Instance, ...] = ()
 
     def strategies(self, point: ExtensionPoint) -> tuple[Instance, ...]:
         """The instances at `deschedule` or `balance`."""
@@ -85,6 +86,7 @@ class Profile(Struct, frozen=True, kw_only=True):
             *self.deschedule,
             *self.balance,
             *((self.mover,) if self.mover else ()),
+            *self.controllers,
         )
 
 

@@ -31,6 +31,8 @@ class Refusal(Struct, frozen=True):
     limit: Limit | None = None
     subject: str = ""
     """What the sentence is about, if not the pod itself; with `{name}` where a fact goes."""
+    temporary: bool = False
+    """Whether it is about the load of the moment and may end by itself: a job keeps waiting."""
 
     @property
     def sentence(self) -> str:

@@ -4,17 +4,18 @@
     semantics              how the policy makes decisions: as upstream does, or improved
     nodes, in_scope        the nodes that the policy works on
     projection             the cluster once the plan so far is carried out
+    leaving                the pods that are on their way: in flight, or admitted to the plan
     upstream_fit           which nodes take a pod by the rules of kubernetes-sigs/descheduler
     prepared               answers that a plugin works out once for each plan
     pods_selected_by       the pods that `namespaces` and `labelSelector` of a plugin select
 
-The projection is the only part that changes while the plan grows, and only the state of the plan
-(`plan_state`) writes to it. What plugins read most of the snapshot is here as well.
+The projection and `leaving` are the only parts that change while the plan grows, and only the state
+of the plan (`plan_state`) writes to them. What plugins read most of the snapshot is here as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from resettle.model.pod_index import ByIdentity
 from resettle.model.selectors import EVERYTHING, Selector
 from resettle.model.semantics import PARITY, Semantics
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import DepartedPod
 from resettle.placement.projection import Projection
 from resettle.placement.upstream_fit import NodeFit
 from resettle.policy.args import SelectingArgs
@@ -41,10 +43,12 @@ class View:
         snapshot: Snapshot,
         semantics: Semantics = PARITY,
         node_selector: Selector = EVERYTHING,
+        departed: tuple[DepartedPod, ...] = (),
     ) -> None:
         self.snapshot = snapshot
         self.semantics = semantics
         self.node_selector = node_selector
+        self.departed = departed
         # Plugins read these for every pod: an attribute costs less than a property that delegates.
         self.taken_at = snapshot.taken_at
         self.node_index = snapshot.node_index
@@ -58,13 +62,24 @@ class View:
         self.others = snapshot.others
         self.history = snapshot.history
         self.moving = snapshot.moving
+        self.held_places: frozenset[str] = frozenset()
+        """Uids of pods for whose replacements a place is held, so that some node takes them."""
         self.usage = snapshot.usage
+        self.deployments = snapshot.deployments
+        self.replica_sets = snapshot.replica_sets
+        self.stateful_sets = snapshot.stateful_sets
+        self.jobs = snapshot.jobs
+        self.replication_controllers = snapshot.replication_controllers
+        self.scales = snapshot.scales
+        self.evictions = snapshot.evictions
         self.pod = snapshot.pod
         self.pods_on = snapshot.pods_on
         self.active_on = snapshot.active_on
         self.active_of = snapshot.active_of
         self.requests_on = snapshot.requests_on
         self.budgets_of = snapshot.budgets_of
+        self.workload_of = snapshot.workload_of
+        self.pods_of = snapshot.pods_of
         self._prepared: dict[tuple[ByIdentity, object], Any] = {}
 
     # -- nodes in scope -------------------------------------------------------------------------
@@ -136,6 +151,18 @@ class View:
         """The cluster as it will be once the plan so far is carried out."""
         return Projection(self.snapshot, moves_take_no_place=self.semantics.moves_take_no_place)
 
+    @cached_property
+    def leaving(self) -> LeavingPods:
+        """The pods on their way: moves in flight, and moves that the plan holds so far."""
+        leaving = LeavingPods()
+        if self.moving:
+            for pod in self.pods:
+                if pod.uid in self.moving:
+                    leaving.add(pod)
+        for departed in self.departed:
+            leaving.add_departed(departed)
+        return leaving
+
     # -- what plugins work out once -------------------------------------------------------------
 
     def prepare_once(self, args: A, make: Callable[[A, View], P]) -> P:
@@ -153,6 +180,62 @@ class View:
         to them, and a daemon does not wait for the garbage collector to look at every pod.
         """
         self._prepared.clear()
+
+
+class LeavingPods:
+    """Pods on their way, counted in all, by node, by namespace and by their controller.
+
+    Each pod counts once, also one that is gone while its move goes on. Only the view, at its start,
+    and the state of the plan add pods.
+    """
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        """By uid."""
+        self._on_node: dict[str, int] = {}
+        self._in_namespace: dict[str, int] = {}
+        self._of_controller: dict[str, list[Pod]] = {}
+        self._departed: dict[str, DepartedPod] = {}
+
+    def add_departed(self, pod: DepartedPod) -> None:
+        """Count a pod that is gone while its move goes on."""
+        if pod.uid in self._departed or pod.uid in self.pods:
+            return
+        self._departed[pod.uid] = pod
+        self._on_node[pod.node] = self._on_node.get(pod.node, 0) + 1
+        self._in_namespace[pod.namespace] = self._in_namespace.get(pod.namespace, 0) + 1
+
+    def add(self, pod: Pod) -> None:
+        """Count a pod that is on its way, unless it is counted already."""
+        if pod.uid in self.pods:
+            return
+        self.pods[pod.uid] = pod
+        self._on_node[pod.node] = self._on_node.get(pod.node, 0) + 1
+        namespace = pod.namespace
+        self._in_namespace[namespace] = self._in_namespace.get(namespace, 0) + 1
+        controller = pod.controller
+        if controller is not None:
+            self._of_controller.setdefault(controller.uid, []).append(pod)
+
+    def count(self, *, besides: Pod) -> int:
+        """How many pods are on their way, this one not counted."""
+        return len(self.pods) + len(self._departed) - (besides.uid in self.pods)
+
+    def count_on_node(self, *, besides: Pod) -> int:
+        """How many pods leave the node of this pod, the pod itself not counted."""
+        return self._on_node.get(besides.node, 0) - (besides.uid in self.pods)
+
+    def count_in_namespace(self, *, besides: Pod) -> int:
+        """How many pods of the namespace of this pod are on their way, itself not counted."""
+        return self._in_namespace.get(besides.namespace, 0) - (besides.uid in self.pods)
+
+    def of_controller(self, uid: str) -> Sequence[Pod]:
+        """The pods on their way that have this controller and are still there."""
+        return self._of_controller.get(uid, ())
+
+    def count_departed(self, controller: str) -> int:
+        """How many pods of this controller are gone while their moves go on."""
+        return sum(pod.owner == controller for pod in self._departed.values())
 
 
 class SelectedTemplates:

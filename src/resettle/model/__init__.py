@@ -5,8 +5,13 @@ Nothing here decides where a pod may run (that is `placement`) or whether it sho
 `snapshot`, then `pod`; `kinds` is the table of the object kinds that resettle reads, and `decoding`
 turns the API's bytes into these values. Every other package may import it.
 
+<<<<<<< HEAD
+Import from outside: `changes`, `constraints`, `kinds`, `measurements`, `migration_job`,
+`node_index`, `objects`, `pod`, `pod_index`, `resources`, `selectors`, `semantics`, `snapshot`.
+=======
 Import from outside: `changes`, `constraints`, `kinds`, `measurements`, `node_index`, `objects`,
-`pod`, `pod_index`, `resources`, `selectors`, `semantics`, `snapshot`.
+`pod`, `pod_index`, `resources`, `selectors`, `semantics`, `snapshot`, `workloads`.
+>>>>>>> cd29e28
 """
 
 from resettle.model.changes import Change, Changes
@@ -43,6 +48,7 @@ from resettle.model.selectors import (
 )
 from resettle.model.semantics import IMPROVED, PARITY, Semantics
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import Eviction, UnknownWorkload, Workload
 
 __all__ = [
     "EVERYTHING",
@@ -55,6 +61,7 @@ __all__ = [
     "Claim",
     "Condition",
     "ContainerState",
+    "Eviction",
     "LabelSelector",
     "Namespace",
     "Node",
@@ -76,6 +83,8 @@ __all__ = [
     "Taint",
     "Template",
     "Toleration",
+    "UnknownWorkload",
+    "Workload",
     "by_name_hash",
     "by_priority",
     "parse_quantity",

@@ -19,6 +19,7 @@ from resettle.model.objects import (
     Volume,
 )
 from resettle.model.pod import Pod
+from resettle.model.workloads import Eviction, Workload
 
 
 class Keyed(Protocol):
@@ -73,6 +74,11 @@ class Changes(Struct, frozen=True, kw_only=True):
     claims: Change[Claim] = NOTHING
     volumes: Change[Volume] = NOTHING
     attach_limits: Change[AttachLimits] = NOTHING
+    deployments: Change[Workload] = NOTHING
+    replica_sets: Change[Workload] = NOTHING
+    stateful_sets: Change[Workload] = NOTHING
+    jobs: Change[Workload] = NOTHING
+    replication_controllers: Change[Workload] = NOTHING
     others: Mapping[str, tuple[Any, ...]] = {}
     """All objects, in order, of each kind of plugins in which something changed."""
     history: Mapping[tuple[str, str], Any] | None = None
@@ -81,3 +87,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     """Uids of pods that are being moved now; None if unchanged."""
     usage: Measured | None = None
     """What is measured now; None if unchanged."""
+    scales: tuple[Workload, ...] | None = None
+    """What `scale` subresources say now; None if unchanged."""
+    evictions: tuple[Eviction, ...] | None = None
+    """The recent evictions now; None if unchanged."""

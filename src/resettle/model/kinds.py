@@ -13,8 +13,9 @@ from typing import Any
 from msgspec import Struct
 
 from resettle.errors import InputError, PluginError
-from resettle.model.decoding import wire
+from resettle.model.decoding import wire, workloads
 from resettle.model.decoding.decoder import Decoder
+from resettle.model.workloads import WORKLOAD_KINDS
 
 
 class Kind(Struct, frozen=True):
@@ -25,6 +26,8 @@ class Kind(Struct, frozen=True):
     """The fields that are read, as the API writes them."""
     path: str = ""
     """Where an API server lists it, such as `/apis/example.com/v1/widgets`."""
+    optional: bool = False
+    """Whether many clusters lack it: then it is read only where a policy needs it."""
 
     @property
     def list_path(self) -> str:
@@ -132,6 +135,46 @@ _TABLE = (
         field="attach_limits",
         decode=Decoder.attach_limits,
     ),
+    BuiltInKind(
+        "Deployment",
+        workloads.DeploymentObject,
+        "/apis/apps/v1/deployments",
+        field="deployments",
+        decode=workloads.deployment_of,
+        namespaced=True,
+    ),
+    BuiltInKind(
+        "ReplicaSet",
+        workloads.ReplicasObject,
+        "/apis/apps/v1/replicasets",
+        field="replica_sets",
+        decode=workloads.replica_set_of,
+        namespaced=True,
+    ),
+    BuiltInKind(
+        "StatefulSet",
+        workloads.StatefulSetObject,
+        "/apis/apps/v1/statefulsets",
+        field="stateful_sets",
+        decode=workloads.stateful_set_of,
+        namespaced=True,
+    ),
+    BuiltInKind(
+        "Job",
+        workloads.JobObject,
+        "/apis/batch/v1/jobs",
+        field="jobs",
+        decode=workloads.job_of,
+        namespaced=True,
+    ),
+    BuiltInKind(
+        "ReplicationController",
+        workloads.ReplicasObject,
+        "/api/v1/replicationcontrollers",
+        field="replication_controllers",
+        decode=workloads.replication_controller_of,
+        namespaced=True,
+    ),
 )
 
 KINDS: Mapping[str, BuiltInKind] = {kind.name: kind for kind in _TABLE}
@@ -142,6 +185,8 @@ FIELDS = tuple(kind.field for kind in _TABLE)
 """Fields of `Changes`, one for each kind."""
 KEYED_FIELDS = tuple(kind.field for kind in _TABLE if kind.name not in ALWAYS_READ)
 """Fields of `Snapshot` that map keys to objects; nodes and pods have an index instead."""
+WORKLOAD_FIELDS = tuple(kind.field for kind in _TABLE if kind.name in WORKLOAD_KINDS)
+"""Fields of `Snapshot` that hold workloads."""
 
 
 def kinds_by_name(declared: Iterable[Kind] = ()) -> dict[str, Kind]:
@@ -159,13 +204,13 @@ def kinds_by_name(declared: Iterable[Kind] = ()) -> dict[str, Kind]:
 
 
 def kinds_to_list(declared: Iterable[Kind] = (), reads: frozenset[str] | None = None) -> list[Kind]:
-    """Nodes, pods, then the other kinds that are read, by name; None for all that have a path.
+    """Nodes, pods, then the other kinds that are read, by name; None for all but optional ones.
 
     Raises `InputError` for a kind that is read and has no path.
     """
     kinds = kinds_by_name(declared)
     if reads is None:
-        reads = frozenset(kind.name for kind in kinds.values() if kind.path)
+        reads = frozenset(kind.name for kind in kinds.values() if kind.path and not kind.optional)
     others = sorted(reads & kinds.keys() - set(ALWAYS_READ))
     return [kinds[name] for name in (*ALWAYS_READ, *others) if kinds[name].list_path]
 

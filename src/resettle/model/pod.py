@@ -57,6 +57,8 @@ class Owner(Struct, frozen=True, gc=False):
     kind: str
     name: str
     uid: str = ""
+    api_version: str = ""
+    controller: bool = False
 
 
 class HostPort(Struct, frozen=True):
@@ -237,6 +239,15 @@ class Pod(Struct, frozen=True, eq=False, gc=False):
     @property
     def owners(self) -> tuple[Owner, ...]:
         return self.template.owners
+
+    @property
+    def controller(self) -> Owner | None:
+        """The owner that controls the pod; the first one if none is marked, None without owners.
+
+        Dumps of earlier versions have no mark. A pod with an owner is never taken for a bare pod.
+        """
+        owners = self.template.owners
+        return next((owner for owner in owners if owner.controller), owners[0] if owners else None)
 
     @property
     def key(self) -> str:

@@ -119,19 +119,18 @@ class PodIndex:
         later._by_state = _edit_sets(self._by_state, arrived, departed)
         later._requests = self._requests_after(arrived, departed)
         touched = {pod.template for pod in (*arrived, *departed)}
-        later._active = {key: pods for key, pods in self._active.items() if key not in touched}
-        later._first_hashes = {
-            key: name_hash for key, name_hash in self._first_hashes.items() if key not in touched
-        }
+        # Other threads may still read this index, and fill in what it works out on demand.
+        later._active = _without(self._active, touched)
+        later._first_hashes = _without(self._first_hashes, touched)
         return later
 
     def _requests_after(self, arrived: list[Pod], departed: list[Pod]) -> dict[str, dict[str, int]]:
         moved: dict[str, tuple[list[Pod], list[Pod]]] = {}
+        later = self._requests.copy()  # first, since another thread may add a node meanwhile
         for side, pods in enumerate((arrived, departed)):
             for pod in pods:
-                if pod.node in self._requests and not pod.finished:
+                if pod.node in later and not pod.finished:
                     moved.setdefault(pod.node, ([], []))[side].append(pod)
-        later = dict(self._requests)
         for node, (came, left) in moved.items():
             later[node] = requests_after(later[node], came, left)
         return later
@@ -197,10 +196,11 @@ class PodIndex:
     def _templates_by_label(self, namespace: str, key: str) -> dict[str, list[Template]]:
         values = self._by_label.get((namespace, key))
         if values is None:
-            values = self._by_label[namespace, key] = {}
+            values = {}
             for template in self.namespaces.get(namespace, ()):
                 if key in template.labels:
                     values.setdefault(template.labels[key], []).append(template)
+            self._by_label[namespace, key] = values
         return values
 
     def cached_per_template(self, template: Template, ask: Callable[[Template], T]) -> T:
@@ -220,7 +220,8 @@ class PodIndex:
         if cache is None:
             cache = self._template_caches[key] = self._earlier_template_caches.get(key, {})
         if len(cache) > 2 * len(self._by_template) + 1000:
-            cache.clear()
+            # Not cleared: another thread may be about to read what it has just put there.
+            cache = self._template_caches[key] = {}
         return cache
 
     @property
@@ -267,6 +268,11 @@ class PodIndex:
             for owner in template.owners:
                 counts[owner.uid] = counts.get(owner.uid, 0) + len(pods)
         return counts
+
+
+def _without(answers: dict[Template, T], templates: set[Template]) -> dict[Template, T]:
+    """A copy of the answers by template, without those of some templates."""
+    return {key: answer for key, answer in answers.copy().items() if key not in templates}
 
 
 def _edit_lists(

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from resettle.model.changes import Change, Changes
-from resettle.model.kinds import KEYED_FIELDS
+from resettle.model.kinds import KEYED_FIELDS, WORKLOAD_FIELDS
 from resettle.model.measurements import Measured
 from resettle.model.node_index import NodeIndex
 from resettle.model.objects import (
@@ -28,6 +28,15 @@ from resettle.model.objects import (
 )
 from resettle.model.pod import FINISHED, Pod, Template
 from resettle.model.pod_index import ByIdentity, PodIndex
+from resettle.model.workloads import (
+    Eviction,
+    ScaledObject,
+    ScaleKind,
+    UnknownWorkload,
+    Workload,
+    Workloads,
+    scaled_objects,
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,6 +52,11 @@ class Snapshot:
     claims: Mapping[str, Claim] = field(default_factory=dict)
     volumes: Mapping[str, Volume] = field(default_factory=dict)
     attach_limits: Mapping[str, AttachLimits] = field(default_factory=dict)
+    deployments: Mapping[str, Workload] = field(default_factory=dict)
+    replica_sets: Mapping[str, Workload] = field(default_factory=dict)
+    stateful_sets: Mapping[str, Workload] = field(default_factory=dict)
+    jobs: Mapping[str, Workload] = field(default_factory=dict)
+    replication_controllers: Mapping[str, Workload] = field(default_factory=dict)
     others: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Objects of the kinds that plugins declare, by kind."""
     history: Mapping[tuple[str, str], Any] = field(default_factory=dict)
@@ -51,6 +65,10 @@ class Snapshot:
     """Uids of pods that earlier moves are still moving."""
     usage: Measured = field(default_factory=dict)
     """Measured usage, by query."""
+    scales: tuple[Workload, ...] = ()
+    """Workloads of other kinds, as far as their `scale` subresource was read."""
+    evictions: tuple[Eviction, ...] = ()
+    """Recent evictions, oldest first, as far back as some plugin asks for."""
 
     @classmethod
     def of(
@@ -63,6 +81,8 @@ class Snapshot:
         history: Mapping[tuple[str, str], Any] | None = None,
         moving: Iterable[str] = (),
         usage: Measured | None = None,
+        scales: Iterable[Workload] = (),
+        evictions: Iterable[Eviction] = (),
         **objects: Iterable[Any],
     ) -> Self:
         """A snapshot of these objects in canonical order; `objects` by name of their field."""
@@ -79,6 +99,8 @@ class Snapshot:
             history=history or {},
             moving=frozenset(moving),
             usage=usage or {},
+            scales=tuple(sorted(scales, key=lambda scale: (scale.key, scale.uid))),
+            evictions=tuple(evictions),
             **by_key,
         )
 
@@ -96,6 +118,8 @@ class Snapshot:
             history=self.history if changes.history is None else changes.history,
             moving=self.moving if changes.moving is None else changes.moving,
             usage=self.usage if changes.usage is None else changes.usage,
+            scales=self.scales if changes.scales is None else changes.scales,
+            evictions=self.evictions if changes.evictions is None else changes.evictions,
             **by_key,
         )
 
@@ -117,12 +141,47 @@ class Snapshot:
             history=None if self.history == earlier.history else self.history,
             moving=None if self.moving == earlier.moving else self.moving,
             usage=None if self.usage == earlier.usage else self.usage,
+            scales=None if self.scales == earlier.scales else self.scales,
+            evictions=None if self.evictions == earlier.evictions else self.evictions,
             **by_key,
         )
 
     def with_usage(self, usage: Measured) -> Snapshot:
         """This snapshot with these measurements in place of its own."""
         return replace(self, usage=usage)
+
+    def with_moving(self, uids: frozenset[str]) -> Snapshot:
+        """This snapshot with the pods of these uids, and no others, counted as moving."""
+        return self if uids == self.moving else replace(self, moving=uids)
+
+    def with_evictions(self, evictions: Iterable[Eviction]) -> Snapshot:
+        """This snapshot with these recent evictions in place of its own, oldest first."""
+        ordered = tuple(sorted(evictions, key=lambda eviction: (eviction.at, eviction.pod)))
+        return self if ordered == self.evictions else replace(self, evictions=ordered)
+
+    def with_scales(self, scales: Iterable[Workload]) -> Snapshot:
+        """This snapshot with what `scale` subresources say in place of its own."""
+        return replace(self, scales=tuple(scales))
+
+    # -- workloads ----------------------------------------------------------------------------
+
+    @cached_property
+    def workloads(self) -> Workloads:
+        """All workloads that were read, with the pods of each."""
+        read = (workload for name in WORKLOAD_FIELDS for workload in getattr(self, name).values())
+        return Workloads((*self.scales, *read), self.pod_index)
+
+    def scaled_objects(self, kinds: Iterable[ScaleKind]) -> set[ScaledObject]:
+        """The objects of these kinds that control pods, so that their `scale` can be read."""
+        return scaled_objects(kinds, self.pod_index, self.replica_sets.values())
+
+    def workload_of(self, pod: Pod) -> Workload | UnknownWorkload | None:
+        """The workload at the top of the pod's owners; None for a pod without an owner."""
+        return self.workloads.workload_of(pod)
+
+    def pods_of(self, workload: Workload) -> list[Pod]:
+        """All pods of the workload, in any phase: of a Deployment those of all its ReplicaSets."""
+        return self.workloads.pods_of(workload)
 
     # -- pods ---------------------------------------------------------------------------------
 

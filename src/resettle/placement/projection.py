@@ -37,9 +37,10 @@ class Projection:
         self.topology_spread = TopologySpread(self.pod_locations)
         self.pod_affinity = InterPodAffinity(self.pod_locations, snapshot.namespaces)
         self._open: dict[tuple[Demand, str], NodeSet] = {}
-        self._cached_pod: Pod | None = None
-        self._feasible: NodeSet = 0
-        self._harmless: NodeSet | None = None
+        # Several filters ask about one pod in a row. Each is one value, so that threads that ask
+        # about different pods never get each other's nodes.
+        self._feasible: tuple[Pod | None, NodeSet] = (None, 0)
+        self._harmless: tuple[Pod | None, NodeSet] = (None, 0)
         self._two_feasible: dict[Demand, tuple[int, NodeSet, bool]] = {}
         self._simple: dict[Template, bool] = {}
         self._evicted_of_owner: dict[str, int] = {}
@@ -62,14 +63,10 @@ class Projection:
 
     def feasible_nodes(self, pod: Pod) -> NodeSet:
         """Nodes that would take the pod's replacement; its own node may be among them."""
-        if self._cached_pod is not pod:
-            # Several filters ask about one pod in a row.
-            self._cached_pod, self._feasible, self._harmless = (
-                pod,
-                self._find_feasible_nodes(pod),
-                None,
-            )
-        return self._feasible
+        known = self._feasible
+        if known[0] is not pod:
+            known = self._feasible = (pod, self._find_feasible_nodes(pod))
+        return known[1]
 
     def _find_feasible_nodes(self, pod: Pod) -> NodeSet:
         spec, demand = pod.template.spec, pod.template.spec.demand
@@ -143,12 +140,12 @@ class Projection:
 
     def harmless_nodes(self, pod: Pod) -> NodeSet:
         """Nodes that the pod could move to without breaking constraints of other pods."""
-        if self._cached_pod is not pod or self._harmless is None:
-            self.feasible_nodes(pod)
-            self._harmless = self.topology_spread.harmless_nodes(
-                pod
-            ) & self.pod_affinity.keeping_others_affinity(pod)
-        return self._harmless
+        known = self._harmless
+        if known[0] is not pod:
+            nodes = self.topology_spread.harmless_nodes(pod)
+            nodes &= self.pod_affinity.keeping_others_affinity(pod)
+            known = self._harmless = (pod, nodes)
+        return known[1]
 
     def highest_scored_node(self, pod: Pod, among: NodeSet) -> str:
         """The node of a non-empty set that the scheduler would choose."""
@@ -198,7 +195,7 @@ class Projection:
             self._shift(pod, target)
 
     def _shift(self, pod: Pod, target: str, *, back: bool = False) -> None:
-        self._cached_pod = None
+        self._feasible = self._harmless = (None, 0)
         source = self.pod_locations.current_node(pod)
         self._ports.move(pod, source, target)
         if pod.claims or pod.own_claims:

@@ -7,9 +7,7 @@ plugins that exist are passed in by the caller (`framework.plugin.Plugin` fits `
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Protocol
 
@@ -17,10 +15,11 @@ from msgspec import Meta, Struct
 
 from resettle.model.selectors import LabelSelector
 from resettle.policy.problems import Problem
+from resettle.times import DURATION as DURATION
+from resettle.times import parse_duration as parse_duration
 
 Unsigned = Annotated[int, Meta(ge=0)]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-DURATION = r"^[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$"
 Duration = Annotated[
     str,
     Meta(
@@ -28,15 +27,6 @@ Duration = Annotated[
         description="a duration such as `50m`, `1h30m` or `90s`",
     ),
 ]
-
-_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
-
-
-def parse_duration(text: str) -> timedelta:
-    """The length of time that `1h30m` names."""
-    seconds = sum(float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text))
-    return timedelta(seconds=-seconds if text.startswith("-") else seconds)
 
 
 class Args(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -106,6 +96,7 @@ class ExtensionPoint(StrEnum):
     FILTER = "filter"
     PRE_EVICTION_FILTER = "preevictionfilter"
     EVICT = "evict"
+    CONTROLLER = "controller"
 
 
 SORTER_POINTS = (ExtensionPoint.PRE_SORT, ExtensionPoint.SORT)

@@ -107,6 +107,7 @@ class PluginSets(Document, frozen=True, kw_only=True):
     presort: PluginSet = PluginSet()
     sort: PluginSet = PluginSet()
     evict: ResettleOnly[PluginSet] = PluginSet()
+    controller: ResettleOnly[PluginSet] = PluginSet()
 
     def at(self, point: ExtensionPoint) -> PluginSet:
         """The plugins of this extension point."""
@@ -164,6 +165,16 @@ class MetricsCollector(Document, frozen=True, kw_only=True):
     enabled: bool = False
 
 
+class PodDeleteOptions(Document, frozen=True, kw_only=True, omit_defaults=True):
+    """`DeleteOptions` of the Kubernetes API, as far as a policy may set them."""
+
+    grace_period_seconds: Unsigned | None = None
+    propagation_policy: Literal["Orphan", "Background", "Foreground"] | None = None
+    """What becomes of objects that a pod owns."""
+    orphan_dependents: bool | None = None
+    """The older form of `propagationPolicy`."""
+
+
 class PolicyDocument(Document, frozen=True, kw_only=True):
     """A whole document of `descheduler/v1alpha2` or `resettle/v1`."""
 
@@ -176,6 +187,7 @@ class PolicyDocument(Document, frozen=True, kw_only=True):
     max_percent_of_pods_to_evict: ResettleOnly[Share | None] = None
     max_percent_of_nodes_to_evict_from: ResettleOnly[Share | None] = None
     grace_period_seconds: Unsigned | None = None
+    delete_options: ResettleOnly[PodDeleteOptions] = PodDeleteOptions()
     eviction_failure_event_notification: bool = False
     metrics_collector: MetricsCollector = MetricsCollector()
     metrics_providers: tuple[MetricsProvider | None, ...] = ()
@@ -210,7 +222,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     profiles: tuple[ProfileConfig, ...] = ()
     node_selector: Selector = EVERYTHING
     limits: Limits = Limits()
-    grace_period_seconds: int | None = None
+    delete_options: PodDeleteOptions = PodDeleteOptions()
+    """How evicted pods are deleted; `gracePeriodSeconds` of the policy is part of it."""
     eviction_failure_event_notification: bool = False
     metrics_collector: bool = False
     metrics_providers: tuple[MetricsProvider, ...] = ()

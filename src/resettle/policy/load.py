@@ -23,7 +23,13 @@ from resettle.policy.document import (
 )
 from resettle.policy.problems import ProblemCollector, did_you_mean, policy_error
 from resettle.policy.profiles import ProfileReader
-from resettle.policy.validation import limits, metrics_providers, node_selector, soft_taints
+from resettle.policy.validation import (
+    delete_options,
+    limits,
+    metrics_providers,
+    node_selector,
+    soft_taints,
+)
 from resettle.policy.versions.v1alpha1 import OldDocument, convert_document
 from resettle.policy.yaml.messages import KeyPlace, args_hints, document_hints, resettle_only_hints
 from resettle.policy.yaml.parse import (
@@ -202,7 +208,7 @@ def _complete(
         profiles=profiles,
         node_selector=node_selector(document, report),
         limits=limits(document, improved=improved),
-        grace_period_seconds=document.grace_period_seconds,
+        delete_options=delete_options(document, report),
         eviction_failure_event_notification=document.eviction_failure_event_notification,
         metrics_collector=document.metrics_collector.enabled,
         metrics_providers=providers,

@@ -1,4 +1,4 @@
-"""Checks of the top level: node selector, limits, providers of metrics, soft taints.
+"""Checks of the top level: node selector, limits, delete options, metrics, soft taints.
 
 Each function returns the value for the `Policy` and reports what is wrong with it.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from msgspec import structs
+
 from resettle.errors import InputError
 from resettle.model.selectors import EVERYTHING, Selector, parse_selector
 from resettle.policy.args import ExtensionPoint
@@ -16,6 +18,7 @@ from resettle.policy.document import (
     AuthToken,
     Limits,
     MetricsProvider,
+    PodDeleteOptions,
     PolicyDocument,
     ProfileConfig,
     Prometheus,
@@ -63,6 +66,20 @@ def limits(document: PolicyDocument, *, improved: bool) -> Limits:
         percent_of_pods=pods,
         percent_of_nodes=nodes,
     )
+
+
+def delete_options(document: PolicyDocument, report: ProblemCollector) -> PodDeleteOptions:
+    """How evicted pods are deleted, after every check of it."""
+    options, grace = document.delete_options, document.grace_period_seconds
+    if options.propagation_policy is not None and options.orphan_dependents is not None:
+        what = "both `propagationPolicy` and `orphanDependents` are set"
+        report.error(("deleteOptions", "orphanDependents"), what, "keep `propagationPolicy`")
+    if grace is None:
+        return options
+    if options.grace_period_seconds is not None:
+        what = "`gracePeriodSeconds` is set here and at the top of the policy"
+        report.error(("deleteOptions", "gracePeriodSeconds"), what, "keep one of the two")
+    return structs.replace(options, grace_period_seconds=grace)
 
 
 def metrics_providers(

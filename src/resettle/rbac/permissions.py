@@ -11,11 +11,10 @@ from msgspec import Struct
 
 from resettle.errors import InputError
 from resettle.framework.descheduler import Descheduler
-from resettle.framework.plugin import Plugin
+from resettle.framework.plugin import Permission, Plugin
 from resettle.kube.leader_election.lease import LeaseSettings
 from resettle.model.kinds import ALWAYS_READ, KINDS, Kind
 from resettle.model.measurements import KUBERNETES_METRICS, PROMETHEUS
-from resettle.policy.args import Args
 
 LEASES = "coordination.k8s.io"
 EVENTS = "events.k8s.io"
@@ -50,6 +49,8 @@ USAGE = tuple(
 )
 """For reading what nodes and pods really use."""
 
+"""What owns pods, by API group."""
+
 
 def required_permissions(
     descheduler: Descheduler,
@@ -64,7 +65,8 @@ def required_permissions(
     """
     read = [kind for kind in (*kinds, *KINDS.values()) if kind.name in descheduler.reads]
     moving = () if dry_run else _moving(descheduler)
-    return _all_of(read, _measuring(descheduler), moving, dry_run, lease)
+    more = (*_measuring(descheduler), *_scaling(descheduler))
+    return _all_of(read, more, moving, dry_run, lease)
 
 
 def permissions_for_any_policy(
@@ -91,9 +93,25 @@ def soft_tainter_permissions(
     `usage_source` says how full nodes are; without it, every source of usage is allowed.
     """
     rights = [right for kind in sorted({"Node", *kinds}) for right in _reading(KINDS[kind])]
-    rights += [ApiPermission(verb=verb, resource="nodes") for verb in ("get", "patch")]
+    rights += _rights("get patch", "nodes")
     rights += USAGE if usage_source is None else _measuring(usage_source)
     return (*rights, *(_leading(lease) if lease is not None else ()))
+
+
+def component_permissions(
+    kinds: Iterable[Kind], acting: Iterable[Permission], *, lease: LeaseSettings | None = None
+) -> tuple[ApiPermission, ...]:
+    """Every permission of a component that reads these kinds, does this, and leads."""
+    return _all_of(kinds, (), _doing(acting), dry_run=False, lease=lease)
+
+
+def _rights(
+    verbs: str, resource: str, group: str = "", *, namespace: str = ""
+) -> list[ApiPermission]:
+    return [
+        ApiPermission(verb=verb, resource=resource, group=group, namespace=namespace)
+        for verb in verbs.split()
+    ]
 
 
 def _all_of(
@@ -114,9 +132,8 @@ def _all_of(
     return tuple(rights)
 
 
-def _reading(kind: Kind) -> Iterable[ApiPermission]:
-    resource, group = kind.plural, kind.group
-    return [ApiPermission(verb=verb, resource=resource, group=group) for verb in ("list", "watch")]
+def _reading(kind: Kind) -> list[ApiPermission]:
+    return _rights("list watch", kind.plural, kind.group)
 
 
 def _measuring(descheduler: Descheduler) -> Iterable[ApiPermission]:
@@ -133,30 +150,47 @@ def _measuring(descheduler: Descheduler) -> Iterable[ApiPermission]:
             )
 
 
+def _scaling(descheduler: Descheduler) -> Iterable[ApiPermission]:
+    """Permissions to read how many replicas other kinds of workloads should have."""
+    for kind in sorted(descheduler.scales):
+        yield ApiPermission(verb="get", resource=f"{kind.plural}/scale", group=kind.group)
+
+
 def _moving(descheduler: Descheduler) -> Iterable[ApiPermission]:
     """Permissions of the movers of all profiles; a profile that names none evicts."""
     for profile in descheduler.profiles:
         if (mover := profile.mover) is None:
             yield ApiPermission(verb="create", resource="pods/eviction")
         else:
-            yield from _doing(mover.plugin, mover.args)
+            yield from _doing(mover.plugin.permissions(mover.args))
+        for controller in profile.controllers:
+            yield from _doing(controller.plugin.controller_permissions(controller.args))
 
 
 def _any_move(plugin: Plugin) -> Iterable[ApiPermission]:
-    """Permissions of a plugin's mover with default arguments; some need arguments of a policy."""
+    """Permissions of a plugin's mover with default arguments; some need arguments of a policy.
+
+    Controllers are left out: what they may write is granted only where a policy enables them.
+    """
     if plugin.evict is None:
         return ()
     try:
-        return list(_doing(plugin, plugin.args()))
+        return list(_doing(plugin.permissions(plugin.args())))
     except TypeError:
         raise InputError(
             f"what {plugin.name} does depends on its arguments; name a policy with --policy"
         ) from None
 
 
-def _doing(plugin: Plugin, args: Args) -> Iterable[ApiPermission]:
-    for deed in plugin.permissions(args):
-        yield ApiPermission(verb=deed.verb, resource=deed.resource, group=deed.group)
+def _doing(permissions: Iterable[Permission]) -> Iterable[ApiPermission]:
+    for permission in permissions:
+        yield ApiPermission(
+            verb=permission.verb,
+            resource=permission.resource,
+            group=permission.group,
+            namespace=permission.namespace,
+            name=permission.name,
+        )
 
 
 def _leading(lease: LeaseSettings) -> Iterable[ApiPermission]:

@@ -31,6 +31,7 @@ from resettle.model.objects import (
     Volume,
 )
 from resettle.model.pod import Demand, Pod, Spec, State, Template
+from resettle.model.workloads import Eviction, Workload
 
 
 class Row:
@@ -99,11 +100,18 @@ class RecordPage(Struct):
     claims: list[Claim] = []
     volumes: list[Volume] = []
     attach_limits: list[AttachLimits] = []
+    deployments: list[Workload] = []
+    replica_sets: list[Workload] = []
+    stateful_sets: list[Workload] = []
+    jobs: list[Workload] = []
+    replication_controllers: list[Workload] = []
     gone: dict[str, list[str]] = {}
     others: dict[str, Raw] = {}
     history: list[tuple[str, str, Any]] | None = None
     moving: list[str] | None = None
     usage: list[tuple[MetricsQuery, ReadingsRow]] | None = None
+    scales: tuple[Workload, ...] | None = None
+    evictions: tuple[Eviction, ...] | None = None
 
 
 PODS_PER_PAGE = 1000
@@ -146,6 +154,10 @@ class ChangesEncoder:
             page["usage"] = [
                 (question, _pack_readings(readings)) for question, readings in changes.usage.items()
             ]
+        if changes.scales is not None:
+            page["scales"] = changes.scales
+        if changes.evictions is not None:
+            page["evictions"] = changes.evictions
         if page:
             yield _line(page)
         pods = changes.pods.put
@@ -235,6 +247,8 @@ class ChangesDecoder:
         history: Mapping[tuple[str, str], Any] | None = None
         moving: frozenset[str] | None = None
         usage: Measured | None = None
+        scales: tuple[Workload, ...] | None = None
+        evictions: tuple[Eviction, ...] | None = None
         for line in lines:
             page = self._read(line)
             for field in _SINGLE:
@@ -250,11 +264,22 @@ class ChangesDecoder:
                 moving = frozenset(page.moving)
             if page.usage is not None:
                 usage = {question: _unpack_readings(row) for question, row in page.usage}
+            scales = scales if page.scales is None else page.scales
+            evictions = evictions if page.evictions is None else page.evictions
         put["nodes"] = [NODE.unpack(row, tainted_at=dict(row.tainted_at)) for row in put["nodes"]]
         changed = {
             field: Change(tuple(put[field]), gone.get(field, frozenset())) for field in FIELDS
         }
-        return Changes(at=at, others=others, history=history, moving=moving, usage=usage, **changed)
+        return Changes(
+            at=at,
+            others=others,
+            history=history,
+            moving=moving,
+            usage=usage,
+            scales=scales,
+            evictions=evictions,
+            **changed,
+        )
 
     def _read(self, line: bytes) -> RecordPage:
         page = self._pages.decode(line)

@@ -5,7 +5,7 @@ component uses; `leadership` decides whether it may act; `cycle_setup` puts toge
 needs; `status` is what health checks and metrics read. It decides nothing about pods. Start with
 `runner`. `controllers`, `telemetry` and `cli` import it.
 
-Import from outside: `policy_file`, `runner`, `status`, `watching`.
+Import from outside: `cycle_setup`, `policy_file`, `runner`, `status`, `watching`.
 """
 
 from resettle.runtime.cycle_setup import RunSettings

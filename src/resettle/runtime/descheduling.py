@@ -92,11 +92,11 @@ class Descheduling:
             finally:
                 self._context = None
 
-    def use_policy(
+    async def use_policy(
         self, context: CycleContext, policy: LoadedPolicy | None, runtime: Runtime
     ) -> None:
         """Have the next cycles on this context run by another policy."""
-        self._setup.use_policy(context, _require_policy(policy), runtime)
+        await self._setup.use_policy(context, _require_policy(policy), runtime)
 
     def pass_skipped(self, reason: str, seconds: float) -> None:
         """Log and count a cycle that was skipped."""
@@ -121,7 +121,12 @@ class Descheduling:
         """The status, with the moves in flight and the last cycle."""
         entries = self._context.in_flight_moves.moves if self._context else ()
         in_flight = Counter(entry.stage for entry in entries)
-        return structs.replace(status, in_flight=in_flight, last=self._last)
+        return structs.replace(
+            status,
+            in_flight=in_flight,
+            last=self._last,
+            controllers=self._setup.controllers.statuses if self._setup.controllers else (),
+        )
 
 
 class _Cycles:
@@ -141,9 +146,9 @@ class _Cycles:
         cut_short = report.cut_short and not self._runtime.stop.requested
         return not (report.errors or cut_short)
 
-    def use_policy(self, policy: LoadedPolicy | None) -> None:
+    async def use_policy(self, policy: LoadedPolicy | None) -> None:
         """Use another policy from the next cycle on."""
-        self._component.use_policy(self._context, policy, self._runtime)
+        await self._component.use_policy(self._context, policy, self._runtime)
 
     def why_stale(self) -> str:
         """Why the cache must not be acted upon; empty if it may."""

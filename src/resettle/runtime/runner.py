@@ -77,8 +77,13 @@ def policy_file_of(
 # -- clients --------------------------------------------------------------------------------------
 
 
+CONTROLLER_QPS = 50.0
+CONTROLLER_BURST = 100
+"""Rate of the requests of all controllers together, as Koordinator's descheduler has it."""
+
+
 class Clients(NamedTuple):
-    """Three clients of one API server, so that no kind of request waits behind another."""
+    """Four clients of one API server, so that no kind of request waits behind another."""
 
     unlimited: Client
     """For watches and the lease: no rate limit."""
@@ -86,6 +91,8 @@ class Clients(NamedTuple):
     """For writes, rate limited; a write that waits for its turn ends at once on a stop request."""
     for_events: Client
     """For events, rate limited apart from evictions, so that many events delay none."""
+    for_controllers: Client
+    """For controllers of plugins, which wait for many small answers."""
 
 
 @asynccontextmanager
@@ -95,15 +102,17 @@ async def open_clients(
     """Open the clients for the time of the block; each connects at its first request."""
     async with AsyncExitStack() as stack:
 
-        async def open_client(clock: Clock, *, paced: bool) -> Client:
-            limited = paced and settings.qps >= 0
-            limiter = RateLimiter(settings.qps, settings.burst, clock) if limited else None
+        async def open_client(clock: Clock, qps: float, burst: int) -> Client:
+            limiter = RateLimiter(qps, burst, clock) if qps >= 0 else None
             return await stack.enter_async_context(Client(access, limiter, clock))
 
+        rate = (settings.qps, settings.burst)
+        interruptible = InterruptibleClock(clock, stop)
         yield Clients(
-            await open_client(clock, paced=False),
-            await open_client(InterruptibleClock(clock, stop), paced=True),
-            await open_client(clock, paced=True),
+            await open_client(clock, -1, 0),
+            await open_client(interruptible, *rate),
+            await open_client(clock, *rate),
+            await open_client(interruptible, CONTROLLER_QPS, CONTROLLER_BURST),
         )
 
 
@@ -133,7 +142,7 @@ class Session(Protocol):
     async def run_pass(self) -> bool:
         """Run one pass and return whether it succeeded; may raise `ResettleError`."""
 
-    def use_policy(self, policy: LoadedPolicy | None) -> None:
+    async def use_policy(self, policy: LoadedPolicy | None) -> None:
         """Use another policy, which needs the same kinds, from the next pass on."""
 
     def why_stale(self) -> str:
@@ -304,7 +313,7 @@ class ComponentRunner:
                 continue
             if self._component.kinds(self._policy) != self._component.kinds(before):
                 return True
-            session.use_policy(self._policy)
+            await session.use_policy(self._policy)
         return False
 
     async def _run_pass(self, session: Session) -> bool:

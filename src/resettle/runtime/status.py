@@ -52,6 +52,19 @@ class LastCycle(Struct, frozen=True):
     result: Result
 
 
+class ControllerStatus(Struct, frozen=True, kw_only=True):
+    """The state of one controller, for health and metrics."""
+
+    profile: str
+    name: str
+    running: bool
+    restarts: int = 0
+    failure: str = ""
+    """Why it is not running; empty while it runs."""
+    figures: Mapping[str, float] = {}
+    """Figures that the controller has set, by name."""
+
+
 class ComponentStatus(Struct, frozen=True, kw_only=True):
     """The state of a component right now. Ages are in seconds by the steady clock."""
 
@@ -68,6 +81,7 @@ class ComponentStatus(Struct, frozen=True, kw_only=True):
     """Time since the last sign of work: a pass that began or ended, an answer to an eviction."""
     interval: float = 0.0
     last: LastCycle | None = None
+    controllers: tuple[ControllerStatus, ...] = ()
     stopping: bool = False
 
 

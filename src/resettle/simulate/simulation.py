@@ -26,6 +26,7 @@ from resettle.model.constraints import Taint
 from resettle.model.objects import Budget, Node
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import Eviction, eviction_of, recent_evictions
 from resettle.simulate.load_model import NO_DEMAND, CpuDemand, UsageModel
 from resettle.simulate.measures import Load, node_loads, violations
 from resettle.simulate.ping_pong import MoveHistory, PingPong
@@ -164,6 +165,7 @@ class Simulation:
             history=plan.history,
             moving=frozenset(),
             usage=self._usage_model.measurements(self.snapshot, later),
+            evictions=self._evictions(plan, later),
         )
         return SimulatedCycle(
             number=self._number,
@@ -179,6 +181,15 @@ class Simulation:
             externally_changed=external_changes is not None,
             tainted=self._own_taints(),
         )
+
+    def _evictions(self, plan: Plan, later: datetime) -> tuple[Eviction, ...]:
+        """The evictions that still count by then for plugins that limit them over time."""
+        window = self._planner.eviction_window
+        if not window:
+            return ()
+        at = self.snapshot.taken_at
+        made = (eviction_of(move.pod, at) for move in plan.moves)
+        return recent_evictions((*self.snapshot.evictions, *made), later, window)
 
     @property
     def loads(self) -> Mapping[str, Load]:

@@ -10,8 +10,15 @@ Import from outside: `tracing`.
 from resettle.telemetry.endpoint import (
     Endpoint,
     EndpointSettings,
+    build_migration_controller_metrics,
     build_run_metrics,
     build_soft_tainter_metrics,
 )
 
-__all__ = ["Endpoint", "EndpointSettings", "build_run_metrics", "build_soft_tainter_metrics"]
+__all__ = [
+    "Endpoint",
+    "EndpointSettings",
+    "build_migration_controller_metrics",
+    "build_run_metrics",
+    "build_soft_tainter_metrics",
+]

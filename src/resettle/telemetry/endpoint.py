@@ -31,6 +31,7 @@ from resettle.runtime.status import ComponentStatus
 if TYPE_CHECKING:
     from resettle.https.authorization import Authorizer
     from resettle.https.server import HttpsServer
+    from resettle.telemetry.metrics.moves import MigrationControllerMetrics
     from resettle.telemetry.metrics.registry import ComponentMetrics
     from resettle.telemetry.metrics.run import RunMetrics
     from resettle.telemetry.metrics.soft_tainter import SoftTainterMetrics
@@ -64,6 +65,13 @@ def build_soft_tainter_metrics() -> SoftTainterMetrics:
     from resettle.telemetry.metrics.soft_tainter import SoftTainterMetrics
 
     return SoftTainterMetrics()
+
+
+def build_migration_controller_metrics() -> MigrationControllerMetrics:
+    """The metrics of the migration controller."""
+    from resettle.telemetry.metrics.moves import MigrationControllerMetrics
+
+    return MigrationControllerMetrics()
 
 
 class Endpoint(Generic[Metrics]):

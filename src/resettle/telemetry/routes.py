@@ -102,6 +102,14 @@ def _cache(status: ComponentStatus) -> str:
     return ", ".join(f"{kind} is {format_seconds(age)} old" for kind, age in sorted(old.items()))
 
 
+def _controllers(status: ComponentStatus) -> str:
+    stopped = [controller for controller in status.controllers if not controller.running]
+    return ", ".join(
+        f"{controller.name} of profile {controller.profile} is not running: {controller.failure}"
+        for controller in stopped
+    )
+
+
 def _shutdown(status: ComponentStatus) -> str:
     return "it is stopping" if status.stopping else ""
 
@@ -116,6 +124,7 @@ READY: Mapping[str, Check] = {
     "policy": _policy,
     "cache": _cache,
     "leaderElection": _leads_or_could_lead,
+    "controllers": _controllers,
     "shutdown": _shutdown,
 }
 

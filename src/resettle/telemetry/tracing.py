@@ -33,7 +33,7 @@ from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
 from resettle import __version__
 from resettle.errors import InputError
-from resettle.framework.mover import Mover, MoveResponse, MoveResult, Options
+from resettle.framework.mover import ApiRequests, Mover, MoveResponse, MoveResult, Options
 from resettle.framework.plan import Move, Turn
 from resettle.log import Log
 
@@ -43,7 +43,7 @@ SEND_SECONDS = 3
 """How long one batch may take."""
 LAST_SECONDS = 10
 """How long a stop waits for the last spans; a collector that is away is given up sooner."""
-_DONE = (MoveResult.EVICTED, MoveResult.BACKGROUND)
+_DONE = (MoveResult.EVICTED, MoveResult.BACKGROUND, MoveResult.REQUESTED)
 _FAULTS = (MoveResult.UNKNOWN, MoveResult.ERROR)
 
 
@@ -204,7 +204,7 @@ class TracedMover:
         self._mover = mover
         self._tracer = tracer
 
-    async def move(self, move: Move, options: Options) -> MoveResponse:
+    async def move(self, move: Move, options: Options, requests: ApiRequests) -> MoveResponse:
         """Move the pod, in a span; returns the response."""
         pod = move.pod
         facts = {
@@ -217,7 +217,7 @@ class TracedMover:
             "operation": "evict",
         }
         with self._tracer.start_as_current_span("EvictPod", attributes=facts) as span:
-            response = await self._mover.move(move, options)
+            response = await self._mover.move(move, options, requests)
             # A third-party mover may return anything; the executor checks it.
             result = getattr(response, "result", None)
             span.set_attribute("ending", str(result))

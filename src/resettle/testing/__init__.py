@@ -12,6 +12,7 @@ server. Start with `builders`. Tests of plugins import it, and `resettle demo`.
 Import from outside: `builders`.
 """
 
+from resettle.testing.acting import move_pod, run_controller
 from resettle.testing.api_server import (
     ApiServer,
     DeniedPermission,
@@ -34,8 +35,9 @@ from resettle.testing.builders import (
     priority_class,
     query_answer,
     spread,
+    workload,
 )
-from resettle.testing.worlds import Planned, World, cluster, move_pod, plan, plan_policy
+from resettle.testing.worlds import Planned, World, cluster, plan, plan_policy
 
 __all__ = [
     "NOW",
@@ -62,5 +64,7 @@ __all__ = [
     "pod_metrics",
     "priority_class",
     "query_answer",
+    "run_controller",
     "spread",
+    "workload",
 ]

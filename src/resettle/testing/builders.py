@@ -219,6 +219,45 @@ def budget(
     }
 
 
+_WORKLOAD_APIS = {"Job": "batch/v1", "ReplicationController": "v1"}
+
+
+def workload(
+    title: str,
+    *,
+    replicas: int = 3,
+    namespace: str = "default",
+    owner: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    spec: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+) -> Object:
+    """A workload `Kind/name` that has all its pods; `pod` with this owner belongs to it.
+
+    `replicas` of a Job run at the same time. `owner` is `Kind/name` too, such as the Deployment of
+    a ReplicaSet.
+    """
+    kind, _, name = title.partition("/")
+    is_job = kind == "Job"
+    counts = {"replicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas}
+    meta: Object = {
+        "name": name,
+        "namespace": namespace,
+        "uid": _owner(namespace, title)["uid"],
+        "generation": 1,
+    }
+    if owner is not None:
+        meta["ownerReferences"] = [_owner(namespace, owner)]
+    built_status = {"active": replicas} if is_job else {**counts, "observedGeneration": 1}
+    return {
+        "apiVersion": _WORKLOAD_APIS.get(kind, "apps/v1"),
+        "kind": kind,
+        "metadata": merge_objects(meta, metadata or {}),
+        "spec": merge_objects({"parallelism" if is_job else "replicas": replicas}, spec or {}),
+        "status": merge_objects(built_status, status or {}),
+    }
+
+
 def namespace(name: str, **labels: str) -> Object:
     """A namespace with labels."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}

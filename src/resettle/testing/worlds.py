@@ -1,14 +1,7 @@
-"""Worlds of built objects, plans over them, and moves of one pod on a test API server.
-
-    with ApiServer(world.objects) as server:
-        assert move_pod(PLUGIN, server, "default/web-1").result is MoveResult.EVICTED
-
-The requests of a mover go over a socket, and their effect is in the store.
-"""
+"""Worlds of built objects, and plans over them."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -18,20 +11,15 @@ from msgspec import structs
 
 from resettle.dumps.reader import Dump
 from resettle.framework.descheduler import build_descheduler
-from resettle.framework.mover import MoveResponse, Options
-from resettle.framework.plan import Move, Plan
+from resettle.framework.plan import Plan
 from resettle.framework.plugin import Plugin
 from resettle.framework.registry import Registry, default_registry
 from resettle.framework.view import View
 from resettle.model.kinds import Kind
-from resettle.model.pod import Pod
 from resettle.model.selectors import EVERYTHING, Selector
 from resettle.model.semantics import IMPROVED, Semantics
 from resettle.model.snapshot import Snapshot
-from resettle.policy.args import Args
 from resettle.policy.load import load_policy
-from resettle.policy.profiles import build_args
-from resettle.testing.api_server.server import ApiServer
 from resettle.testing.builders import NOW, NodeBuilder, Object
 
 
@@ -156,59 +144,3 @@ def plan_policy(
         planner = structs.replace(planner, semantics=semantics)
     snapshot = world.snapshot(history=history, kinds=kinds, reads=planner.reads)
     return Planned(planner.draw_plan(snapshot, watching=watching))
-
-
-def move_pod(
-    plugin: Plugin,
-    server: ApiServer,
-    key: str,
-    /,
-    *,
-    initiator: str = "PodLifeTime",
-    profile: str = "test",
-    reason: str = "it is time",
-    grace_period_seconds: int | None = None,
-    in_background: bool = True,
-    **args: Any,
-) -> MoveResponse:
-    """What comes of moving the pod `namespace/name`; arguments as an operator writes them.
-
-    Call it where no event loop is running, as in a test that serves by `with`.
-    """
-    made = build_args(plugin, args)
-    if not isinstance(made, Args) or plugin.evict is None:
-        raise TypeError(f"{plugin.name} moves nothing with these arguments: {made}")
-    options = Options(
-        initiator=initiator,
-        profile=profile,
-        reason=reason,
-        grace_period_seconds=grace_period_seconds,
-        in_background=in_background,
-    )
-    move = Move(_pod_in_store(server, key), initiator, profile, reason)
-    return asyncio.run(_move(plugin, made, server.url, move, options))
-
-
-def _pod_in_store(server: ApiServer, key: str) -> Pod:
-    namespace, _, name = key.rpartition("/")
-    stored = server.store.get("Pod", name, namespace or "default")
-    if stored is None:
-        raise LookupError(f"there is no pod {key} in the store")
-    (pod,) = World([stored]).snapshot().pods
-    return pod
-
-
-async def _move(plugin: Plugin, args: Args, url: str, move: Move, options: Options) -> MoveResponse:
-    # Imported here: nothing of aiohttp is before something is really sent.
-    from resettle.eviction.executor import GatedClient
-    from resettle.kube.auth.access import Access
-    from resettle.kube.transport.client import Client
-
-    async with Client(Access(server=url)) as client:
-        assert plugin.evict is not None
-        mover = plugin.evict(args, GatedClient(client, _always))
-        return await mover.move(move, options)
-
-
-def _always() -> None:
-    """Every request is allowed."""

@@ -88,9 +88,10 @@ def as_text(item: dict[str, Any]) -> str:
         pytest.param(
             "c.json",
             '{"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "w"}}',
-            "c.json is of the unknown kind `Widget` (known here: CSINode, Namespace, Node, "
-            "NodeMetrics, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, "
-            "PodMetrics, PriorityClass, QueryAnswer); "
+            "c.json is of the unknown kind `Widget` (known here: CSINode, Deployment, Job, "
+            "Namespace, Node, NodeMetrics, PersistentVolume, PersistentVolumeClaim, Pod, "
+            "PodDisruptionBudget, PodMetrics, PodMigrationJob, PriorityClass, QueryAnswer, "
+            "ReplicaSet, ReplicationController, Scale, StatefulSet); "
             f"leave it out, or make a dump with `{ASK_FOR}`",
             id="an unknown kind like no other",
         ),

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from resettle.cli.commands.check_access import STEERINGS
+from resettle.model.migration_job import Steering
 from resettle.testing import ApiServer, DeniedPermission
 from tests import ROOT
 from tests.cli.commands.test_check_access import check
@@ -254,3 +256,36 @@ def test_a_usage_error_is_reported_and_nothing_printed(
 
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(says), done.err
+
+
+# -- the migration controller ----------------------------------------------------------------------
+
+
+def test_policies_of_the_migration_controller_come_first(tmp_path: Path) -> None:
+    done = resettle(
+        "rbac", "--component", "migration-controller", "--steering", "Gate", cwd=tmp_path
+    )
+    objects = list(yaml.safe_load_all(done.out))
+    admission = [item["apiVersion"].startswith("admissionregistration") for item in objects]
+
+    assert done.code == 0
+    assert admission == sorted(admission, reverse=True)
+    assert "MutatingAdmissionPolicy" in {item["kind"] for item in objects}
+
+
+def test_without_a_guard_there_are_roles_alone(tmp_path: Path) -> None:
+    done = resettle("rbac", "--component", "migration-controller", "--without-guard", cwd=tmp_path)
+
+    assert {item["kind"] for item in yaml.safe_load_all(done.out)} == {
+        *("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+    }
+
+
+def test_rules_of_the_migration_controller_as_values_of_the_chart(tmp_path: Path) -> None:
+    done = resettle("rbac", "--component", "migration-controller", "-o", "helm", cwd=tmp_path)
+
+    assert list(yaml.safe_load(done.out)) == ["migrationController"]
+
+
+def test_ways_of_steering_are_those_of_jobs() -> None:
+    assert tuple(Steering) == STEERINGS

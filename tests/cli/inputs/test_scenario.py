@@ -10,8 +10,8 @@ from tests.cli.harness import LOPSIDED, NOW, resettle, write
 
 WORDS = ("--cluster", LOPSIDED / "cluster.yaml", "--policy", LOPSIDED / "policy.yaml")
 KINDS = (
-    "CSINode, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, "
-    "PodDisruptionBudget, PriorityClass"
+    "CSINode, Deployment, Job, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, "
+    "PodDisruptionBudget, PriorityClass, ReplicaSet, ReplicationController, StatefulSet"
 )
 
 
@@ -114,7 +114,7 @@ def event(text: str) -> str:
             event(
                 "apply:\n"
                 "  - metadata: {name: x}\n"
-                "  - {kind: Deployment, metadata: {name: x}}\n"
+                "  - {kind: DaemonSet, metadata: {name: x}}\n"
                 "  - {kind: Node, metadata: {name: x}, status: {allocatable: {cpu: lots}}}\n"
                 "  - {kind: Pod, metadata: {name: x}, spec: 7}"
             ),
@@ -122,7 +122,7 @@ def event(text: str) -> str:
                 "s.yaml:4:9: events[0].apply[0]",
                 f"this has no `kind`; known here: {KINDS}",
                 "s.yaml:5:9: events[0].apply[1]",
-                f"`Deployment` is not a kind that resettle reads; known here: {KINDS}",
+                f"`DaemonSet` is not a kind that resettle reads; known here: {KINDS}",
                 "s.yaml:6:9: events[0].apply[2]",
                 "Node x: cpu: `lots` is not a quantity; "
                 "write a number such as `250m`, `1.5` or `2Gi`",

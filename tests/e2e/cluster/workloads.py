@@ -59,6 +59,21 @@ def create_deployment(
     )
 
 
+def create_stateful_set(workspace: Workspace, name: str, replicas: int) -> None:
+    """Creates a StatefulSet whose pods start side by side; returns once all are Ready."""
+    labels = {"app": name}
+    spec = {
+        "replicas": replicas,
+        "serviceName": name,
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod_spec(workspace, {})},
+    }
+    path = f"/apis/apps/v1/namespaces/{workspace.name}/statefulsets"
+    workspace.api.post(path, {"metadata": {"name": name}, "spec": spec}).granted()
+    eventually(f"{replicas} ready pods", lambda: len(workspace.list_ready_pods()) == replicas)
+
+
 def scale(workspace: Workspace, name: str, replicas: int) -> None:
     """Scales the Deployment; returns once all pods are Ready."""
     path = f"/apis/apps/v1/namespaces/{workspace.name}/deployments/{name}"

@@ -97,9 +97,7 @@ class Workspace:
     def list_ready_pods(self) -> list[Object]:
         """The pods of the workspace that are running and ready."""
         return [
-            pod
-            for pod in self.list_pods()
-            if pod["status"]["phase"] == "Running" and _is_ready(pod)
+            pod for pod in self.list_pods() if pod["status"]["phase"] == "Running" and is_ready(pod)
         ]
 
     def create_budget(self, app: str, *, max_unavailable: int) -> None:
@@ -115,7 +113,8 @@ class Workspace:
         eventually("a budget that allows disruptions", is_up_to_date)
 
 
-def _is_ready(pod: Object) -> bool:
+def is_ready(pod: Object) -> bool:
+    """Whether the pod is Ready."""
     conditions = pod["status"].get("conditions") or ()
     return any(
         condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions

@@ -42,7 +42,10 @@ class LogReader(ABC):
             assert len(lines) >= times or not has_ended, self.log_text
             return lines if len(lines) >= times else []
 
-        return eventually(f"`{event}` {times} times", enough_lines)
+        try:
+            return eventually(f"`{event}` {times} times", enough_lines)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the log:\n{self.log_text}") from None
 
     def wait_for_more(self, event: str, times: int = 1) -> list[Line]:
         """Waits for so many more lines of an event than there are now; returns all."""

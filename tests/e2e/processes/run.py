@@ -45,6 +45,16 @@ RULES = [
         "verbs": ["create", "get", "update"],
     },
 ]
+READ_WORKLOADS = [
+    {
+        "apiGroups": ["apps"],
+        "resources": ["deployments", "replicasets", "statefulsets"],
+        "verbs": ["list", "watch"],
+    },
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "watch"]},
+    {"apiGroups": [""], "resources": ["replicationcontrollers"], "verbs": ["list", "watch"]},
+]
+"""For policies with MigrationLimits."""
 _GAVE_UP = 504
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _numbers = count(1)

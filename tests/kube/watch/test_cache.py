@@ -407,3 +407,43 @@ def test_every_kind_is_held_as_a_fresh_list_has_it() -> None:
             assert cached == everything(await fresh(server, kinds, [WIDGET]))
 
     run(run_scenario())
+
+
+# -- waiting for changes ---------------------------------------------------------------------------
+
+
+def test_a_wait_ends_when_any_object_has_changed() -> None:
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD) as server, watched(server) as cache:
+            seen = cache.changes
+            assert seen > 0, "what was listed counts"
+            waits = [asyncio.create_task(cache.wait_for_change(seen)) for _ in range(3)]
+            await asyncio.sleep(0.01)
+            assert not any(wait.done() for wait in waits)
+
+            server.store.put(node("another").node)
+            await asyncio.wait_for(asyncio.gather(*waits), 10)
+            assert cache.changes > seen
+
+            await asyncio.wait_for(cache.wait_for_change(seen), 10)  # what was missed ends it too
+
+    asyncio.run(run_scenario())
+
+
+def test_a_wait_that_begins_later_does_not_disturb_one_that_waits() -> None:
+    async def run_scenario() -> None:
+        async with ApiServer(WORLD) as server, watched(server) as cache:
+            first = asyncio.create_task(cache.wait_for_change(cache.changes))
+            await asyncio.sleep(0)
+            server.store.put(node("another").node)
+            await asyncio.wait_for(first, 10)
+            second = asyncio.create_task(cache.wait_for_change(cache.changes))
+            third = asyncio.create_task(cache.wait_for_change(cache.changes))
+            await asyncio.sleep(0.01)
+            second.cancel()
+            assert not third.done()
+
+            server.store.put(node("one-more").node)
+            await asyncio.wait_for(third, 10)
+
+    asyncio.run(run_scenario())

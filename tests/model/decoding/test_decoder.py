@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from resettle.errors import InputError
+from resettle.model.migration_job import PIN_MARK
 from resettle.model.pod import CONDITIONS, Pod
 from resettle.model.snapshot import Snapshot
 from resettle.placement.upstream_fit import NodeFit
 from resettle.testing import NOW, budget, claim, cluster, node, pod, priority_class
+from resettle.testing.builders import ZONE
 from resettle.times import parse_time
 
 Object = dict[str, Any]
@@ -197,6 +199,26 @@ def test_a_pod_may_leave_almost_everything_null() -> None:
     )
     assert (decoded_pod.spec.node_selector, decoded_pod.spec.required_terms) == (None, None)
     assert decoded_pod.state.containers == ()
+
+
+def test_a_node_that_a_migration_job_has_pinned_a_pod_to_is_not_a_wish_of_its_workload() -> None:
+    zone = {"key": ZONE, "operator": "In", "values": ["a"]}
+    name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    mark = {"key": "metadata.name", "operator": "NotIn", "values": [PIN_MARK]}
+
+    def requiring(**term: list[Object]) -> Object:
+        terms = {"nodeSelectorTerms": [term]}
+        return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+    alone, zonal, as_made = decoded(
+        pod("a", affinity=requiring(matchFields=[name, mark])),
+        pod("b", affinity=requiring(matchExpressions=[zone], matchFields=[name, mark])),
+        pod("c", affinity=requiring(matchExpressions=[zone])),
+    )
+
+    assert alone.spec.required_terms is None
+    assert not alone.spec.has_node_affinity
+    assert zonal.spec.required_terms == as_made.spec.required_terms
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from resettle.eviction.in_flight import InFlightMove, MoveStage
 from resettle.framework import Args, Plugin
-from resettle.framework.mover import ApiRequests, MoveResponse, MoveResult, Options
+from resettle.framework.mover import ApiRequests, Evictor, MoveResponse, MoveResult, Options
 from resettle.framework.plan import Move
-from resettle.runtime.status import ComponentStatus, Result, Role
+from resettle.runtime.status import ComponentStatus, ControllerStatus, Result, Role
 from resettle.telemetry.metrics.catalogue import RUN_CATALOGUE
+from resettle.telemetry.metrics.moves import final_result
 from resettle.telemetry.metrics.run import RunMetrics
 from resettle.testing import Fault, budget, node, pod
 from tests.eviction.builders import seen, to_leave
@@ -146,6 +148,7 @@ def test_a_metric_with_two_names_has_the_same_value_under_both() -> None:
         (MoveResult.GONE, None),
         (MoveResult.CHANGED, None),
         (MoveResult.UNKNOWN, None),
+        (MoveResult.REQUESTED, None),
     ],
 )
 def test_each_ending_has_its_result(ending: MoveResult, result: str | None) -> None:
@@ -185,12 +188,12 @@ def test_evictions_count_while_the_cycle_goes_on() -> None:
     metrics, may_end = RunMetrics(), asyncio.Event()
 
     class Slow:
-        async def move(self, move: Move, options: Options) -> MoveResponse:
+        async def move(self, move: Move, options: Options, requests: ApiRequests) -> MoveResponse:
             if move.pod.name == "b":
                 await may_end.wait()
             return MoveResponse(MoveResult.EVICTED)
 
-    def make(args: Args, hands: ApiRequests) -> Slow:
+    def make(args: Args, evictor: Evictor) -> Slow:
         return Slow()
 
     async def scenario() -> None:
@@ -404,3 +407,34 @@ def test_kinds_that_were_never_listed_have_no_age() -> None:
     assert read(metrics, "resettle_cache_synced") == 0
     assert read(metrics, "resettle_role", role="standby") == 1
     assert read(metrics, "resettle_role") == 1
+
+
+# -- controllers ---------------------------------------------------------------------------------
+
+
+def controller(name: str, *, running: bool = True, restarts: int = 0) -> ControllerStatus:
+    return ControllerStatus(profile="main", name=name, running=running, restarts=restarts)
+
+
+def test_controllers_are_shown_while_they_are_there() -> None:
+    metrics = RunMetrics()
+    status = ComponentStatus(role=Role.ALONE)
+    both = (controller("Tidy"), controller("Jobs", running=False, restarts=3))
+    metrics.update(structs.replace(status, controllers=both))
+
+    for name, is_running, restarts in (("Tidy", 1, 0), ("Jobs", 0, 3)):
+        labels = {"profile": "main", "controller": name}
+        assert read(metrics, "resettle_controller_running", **labels) == is_running
+        assert read(metrics, "resettle_controller_restarts", **labels) == restarts
+
+    metrics.update(structs.replace(status, controllers=both[:1]))
+    text = metrics.text().decode()
+    assert 'controller="Tidy"' in text
+    assert 'controller="Jobs"' not in text, "it would look as if it still ran"
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_move_that_an_object_asks_for_is_not_counted_as_an_eviction(left: bool) -> None:
+    entry = InFlightMove(seen(), MoveStage.REQUESTED, 0.0, "PodLifeTime", "daily")
+
+    assert final_result(entry, left) == ""

@@ -90,8 +90,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $dry := include "resettle.dryRun" . -}}
 {{- $granted := list -}}
 {{- range $rules -}}
-{{- if or (not $dry) (empty (without .verbs "get" "list" "watch")) -}}
-{{- $granted = append $granted . -}}
+{{- $verbs := list -}}
+{{- range .verbs -}}
+{{- if or (not $dry) (has . (list "get" "list" "watch")) -}}
+{{- $verbs = append $verbs . -}}
+{{- end -}}
+{{- end -}}
+{{- if $verbs -}}
+{{- $granted = append $granted (set (deepCopy .) "verbs" $verbs) -}}
 {{- end -}}
 {{- end -}}
 {{- include "resettle.granted" (dict "rules" $granted "options" .Values.cmdOptions) -}}

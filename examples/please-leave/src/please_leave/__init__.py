@@ -15,6 +15,7 @@ from resettle.framework import (
     AnswerLost,
     ApiRequests,
     ClusterError,
+    Evictor,
     Move,
     MoveResponse,
     MoveResult,
@@ -47,11 +48,10 @@ class Args(PluginArgs, frozen=True, kw_only=True):
 class PleaseLeave:
     """Labels pods, each by one request."""
 
-    def __init__(self, args: Args, hands: ApiRequests) -> None:
+    def __init__(self, args: Args, evictor: Evictor) -> None:
         self._label = args.label
-        self._hands = hands
 
-    async def move(self, move: Move, options: Options) -> MoveResponse:
+    async def move(self, move: Move, options: Options, requests: ApiRequests) -> MoveResponse:
         pod = move.pod
         # The uid makes sure that it is this pod: for a namesake the API server answers 409.
         wanted = {
@@ -60,7 +60,7 @@ class PleaseLeave:
             "annotations": {f"{self._label}-because": options.reason},
         }
         try:
-            reply = await self._hands.send(
+            reply = await requests.send(
                 "PATCH",
                 f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}",
                 json.dumps({"metadata": wanted}).encode(),

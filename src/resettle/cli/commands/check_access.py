@@ -16,7 +16,12 @@ from resettle.cli.flags.common import (
     add_policy_problems_flag,
     add_switch,
 )
-from resettle.cli.flags.daemon import DESCHEDULER_LEASE, SOFT_TAINTER_LEASE, add_lease_name_flags
+from resettle.cli.flags.daemon import (
+    DESCHEDULER_LEASE,
+    MIGRATION_CONTROLLER_LEASE,
+    SOFT_TAINTER_LEASE,
+    add_lease_name_flags,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,13 +32,20 @@ if TYPE_CHECKING:
     from resettle.rbac.permissions import ApiPermission, PolicyRule
     from resettle.rbac.reviews import AccessReview
 
-_LEASE_NAMES = {"descheduler": DESCHEDULER_LEASE, "soft-tainter": SOFT_TAINTER_LEASE}
+_LEASE_NAMES = {
+    "descheduler": DESCHEDULER_LEASE,
+    "soft-tainter": SOFT_TAINTER_LEASE,
+    "migration-controller": MIGRATION_CONTROLLER_LEASE,
+}
 """The components, with the default name of the lease of each."""
+STEERINGS = ("None", "Soft", "Hard", "Gate")
+DEFAULT_STEERINGS = ("Soft", "Hard")
 _EXAMPLE = """\
 examples:
   $ resettle check-access --policy policy.yaml
   $ resettle check-access --policy policy.yaml --leader-elect --context staging
   $ resettle check-access --policy policy.yaml --component soft-tainter
+  $ resettle check-access --component migration-controller --steering Gate
   $ resettle check-access --policy policy.yaml -o json
 
 exit codes:
@@ -81,9 +93,26 @@ def add_permission_flags(
         "--component",
         choices=tuple(_LEASE_NAMES),
         default="descheduler",
-        help="the component: `resettle run` or `resettle soft-tainter` (%(default)s)",
+        help="the component: `resettle run` or the command of that name (%(default)s)",
     )
+    add_migration_flags(command)
     add_switch(command, "--protect-metrics", "for a run with --protect-metrics")
+
+
+def add_migration_flags(command: argparse.ArgumentParser) -> None:
+    """Add the flags about what the migration controller writes."""
+    command.add_argument(
+        "--steering",
+        action="append",
+        choices=STEERINGS,
+        help="for a migration controller that steers so; may be repeated (Soft and Hard)",
+    )
+    command.add_argument(
+        "--placeholder-namespace",
+        metavar="NAME",
+        default="",
+        help="where the migration controller holds places (the namespace of its account, resettle)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -139,6 +168,8 @@ def _policy_permissions(
     lease = chosen.validate() if arguments.leader_elect else None
     if arguments.component == "soft-tainter":
         return _soft_tainter_permissions(policy, plugins, lease)
+    if arguments.component == "migration-controller":
+        return _migration_controller_permissions(arguments, policy, plugins, lease)
     if policy is None:
         return permissions_for_any_policy(plugins.values(), dry_run=arguments.dry_run, lease=lease)
     kinds = [kind for plugin in plugins.values() for kind in plugin.kinds]
@@ -178,6 +209,40 @@ def _soft_tainter_permissions(
         return soft_tainter_permissions(EVERY_KIND, lease=lease)
     task = task_of(build_descheduler(policy, plugins), Mode.TAINT)
     return soft_tainter_permissions(task.kinds, task.measuring, lease=lease)
+
+
+def _migration_controller_permissions(
+    arguments: argparse.Namespace,
+    policy: Policy | None,
+    plugins: Mapping[str, Plugin],
+    lease: LeaseSettings | None,
+) -> Sequence[ApiPermission]:
+    """The permissions that the migration controller needs for this policy, or for any.
+
+    It reads what the filters of the policy read, to ask them again right before it evicts.
+    """
+    from resettle.controllers.migration.plugin import process_permissions
+    from resettle.framework.descheduler import build_descheduler
+    from resettle.model.kinds import KINDS
+
+    kinds = [*(kind for plugin in plugins.values() for kind in plugin.kinds), *KINDS.values()]
+    if policy is not None:
+        reads = build_descheduler(policy, plugins).reads
+        kinds = [kind for kind in kinds if kind.name in reads]
+    return process_permissions(
+        kinds, chosen_steerings(arguments), placeholder_namespace(arguments), lease
+    )
+
+
+def chosen_steerings(arguments: argparse.Namespace) -> Sequence[str]:
+    """The ways of steering that the flags name."""
+    return arguments.steering or DEFAULT_STEERINGS
+
+
+def placeholder_namespace(arguments: argparse.Namespace) -> str:
+    """Where the migration controller creates placeholders."""
+    named: str = arguments.placeholder_namespace
+    return named or getattr(arguments, "namespace", "resettle")
 
 
 def reviews_text(reviews: Sequence[AccessReview]) -> Iterator[str]:

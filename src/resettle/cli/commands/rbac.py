@@ -1,6 +1,7 @@
 """`resettle rbac`: manifests of a service account with exactly the permissions a policy needs.
 
-For the soft tainter an admission policy is added, as RBAC cannot limit writes of nodes to taints.
+For the soft tainter an admission policy is added, as RBAC cannot limit writes of nodes to taints;
+for the migration controller several are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from resettle.cli.commands.check_access import (
     add_permission_flags,
+    chosen_steerings,
+    placeholder_namespace,
     read_named_policy,
     required_permissions,
 )
@@ -21,7 +24,11 @@ if TYPE_CHECKING:
     from resettle.rbac.manifests import ManifestNames
 
 Object = dict[str, Any]
-_NAMES = {"descheduler": "resettle", "soft-tainter": "resettle-soft-tainter"}
+COMPONENT_NAMES = {
+    "descheduler": "resettle",
+    "soft-tainter": "resettle-soft-tainter",
+    "migration-controller": "resettle-migration-controller",
+}
 """Default names of the roles and bindings of each component."""
 
 _EXAMPLE = """\
@@ -30,6 +37,7 @@ examples:
   $ resettle rbac --policy policy.yaml --dry-run | kubectl apply -f -
   $ resettle rbac --policy policy.yaml -o helm > rights.yaml
   $ resettle rbac --policy policy.yaml --component soft-tainter --leader-elect > rbac.yaml
+  $ resettle rbac --component migration-controller --leader-elect --steering Gate > rbac.yaml
   $ resettle rbac --namespace kube-system --name descheduler --service-account descheduler-sa
 
 exit codes:
@@ -55,7 +63,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument(
         "--name",
         default="",
-        help="name of the roles and bindings (resettle; resettle-soft-tainter for that component)",
+        help="name of the roles and bindings (resettle, or `resettle-` and the component)",
     )
     command.add_argument(
         "--namespace", default="resettle", help="namespace of the service account (%(default)s)"
@@ -69,7 +77,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add_switch(
         command,
         "--without-guard",
-        "print no admission policy for the soft tainter; it needs Kubernetes 1.30",
+        "print no admission policies; they need Kubernetes 1.30, for --steering Gate 1.36",
     )
     command.add_argument(
         "-o",
@@ -86,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     from resettle.rbac.manifests import ManifestNames, manifest
 
     names = ManifestNames(
-        name=arguments.name or _NAMES[arguments.component],
+        name=arguments.name or COMPONENT_NAMES[arguments.component],
         namespace=arguments.namespace,
         account=arguments.service_account,
     ).validate()
@@ -96,28 +104,44 @@ def run(arguments: argparse.Namespace) -> int:
         case "helm":
             print(_to_helm_values(granted, arguments.component), end="")
         case "json":
-            print(_to_json([*_admission_policy(arguments, policy, names), *granted]), end="")
+            print(to_json([*_admission_policies(arguments, policy, names), *granted]), end="")
         case _:
-            print(_to_yaml([*_admission_policy(arguments, policy, names), *granted]), end="")
+            print(to_yaml([*_admission_policies(arguments, policy, names), *granted]), end="")
     return 0
 
 
-def _admission_policy(
+def _admission_policies(
     arguments: argparse.Namespace, policy: Policy | None, names: ManifestNames
 ) -> list[Object]:
-    """The soft tainter's admission policy, listed first: it must exist before the role is bound."""
+    """The component's admission policies, listed first: they must exist before a role is bound."""
+    from resettle.controllers.migration.manifests.admission_policy import admission_policies
     from resettle.controllers.soft_taints.admission_policy import admission_policy, taint_prefixes
 
-    if arguments.component != "soft-tainter" or arguments.without_guard:
+    if arguments.without_guard:
         return []
-    return admission_policy(names, taint_prefixes(policy.soft_taints if policy else None))
+    match arguments.component:
+        case "soft-tainter":
+            return admission_policy(names, taint_prefixes(policy.soft_taints if policy else None))
+        case "migration-controller":
+            return admission_policies(
+                names,
+                chosen_steerings(arguments),
+                placeholder_namespace=placeholder_namespace(arguments),
+            )
+        case _:
+            return []
 
 
-def _to_yaml(objects: list[Object]) -> str:
+def to_yaml(objects: list[Object]) -> str:
+    """The objects as YAML documents, long texts in a readable form."""
     import yaml
 
     class Readable(yaml.SafeDumper):
-        """Writes strings with several lines or quotes as block scalars."""
+        """Writes strings with several lines or quotes as block scalars, and repeats parts."""
+
+        def ignore_aliases(self, data: object) -> bool:
+            """Write a part that occurs twice in full both times."""
+            return True
 
     def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
         style = "|" if "\n" in text or "'" in text else None
@@ -131,13 +155,13 @@ def _to_yaml(objects: list[Object]) -> str:
     return "---\n".join(texts)
 
 
-def _to_json(objects: list[Object]) -> str:
+def to_json(objects: list[Object]) -> str:
+    """The objects as a list in JSON."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2) + "\n"
 
 
 def _to_helm_values(granted: list[Object], component: str) -> str:
     """Only the ClusterRole's rules; the chart has names, admission policy and the lease's Role."""
     (role,) = (manifest for manifest in granted if manifest["kind"] == "ClusterRole")
-    if component == "soft-tainter":
-        return _to_yaml([{"softTainter": {"rules": role["rules"]}}])
-    return _to_yaml([{"rbac": {"rules": role["rules"]}}])
+    sections = {"soft-tainter": "softTainter", "migration-controller": "migrationController"}
+    return to_yaml([{sections.get(component, "rbac"): {"rules": role["rules"]}}])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from resettle.kube.auth.access import Access
     from resettle.model.kinds import Kind
     from resettle.model.measurements import Measured
+    from resettle.model.workloads import Workload
 
 DEFAULT_FILE = "cluster.json.gz"
 STDOUT = "-"
@@ -102,12 +103,13 @@ def run(arguments: argparse.Namespace) -> int:
     digests = _build_digests(arguments)
     access = find_access(arguments.kubeconfig, arguments.context)
     usage = _measure_usage(access, descheduler)
+    scales = _read_scales(access, descheduler)
     api = ListClient(access)
     progress = Progress()
     now = datetime.now(UTC)
     try:
         with _open_sink(arguments.output) as sink:
-            captured = write_capture(api, kinds, sink, now, digests, progress.show, usage)
+            captured = write_capture(api, kinds, sink, now, digests, progress.show, usage, scales)
     finally:
         progress.clear()
         api.close()
@@ -162,6 +164,20 @@ def _kinds_to_capture(descheduler: Descheduler | None) -> list[Kind]:
 
     brought = [kind for plugin in default_registry().values() for kind in plugin.kinds]
     return kinds_to_list(brought, descheduler.reads if descheduler else None)
+
+
+def _read_scales(access: Access, descheduler: Descheduler | None) -> tuple[Workload, ...]:
+    """The scales that the policy reads; which ones these are is known once all pods are."""
+    if descheduler is None or not descheduler.scales:
+        return ()
+    import asyncio
+
+    from resettle.dumps.collection import list_cluster
+    from resettle.kube.watch.scales import read_scales_once
+
+    collection = list_cluster(access, frozenset({"ReplicaSet"}))
+    objects = collection.snapshot(datetime.now(UTC)).scaled_objects(descheduler.scales)
+    return asyncio.run(read_scales_once(access, objects))
 
 
 def _measure_usage(access: Access, descheduler: Descheduler | None) -> Measured:

@@ -199,7 +199,7 @@ class CycleRunner:
         for move in plan.moves:
             tight = any(budget.disruptions_allowed == 1 for budget in snapshot.budgets_of(move.pod))
             for pod in snapshot.pods if tight else ():
-                if pod.owners == move.pod.owners and pod.uid not in going:
+                if _owner_uids(pod) == _owner_uids(move.pod) and pod.uid not in going:
                     delete(self._cluster.access, pod)
                     self._cluster.controllers.settle()
                     return pod
@@ -219,6 +219,10 @@ class CycleRunner:
                 yield again
 
 
+def _owner_uids(pod: Pod) -> list[str]:
+    return [owner.uid for owner in pod.owners]
+
+
 def replacements(evicted: Iterable[Move], before: Snapshot, after: Snapshot) -> dict[str, Pod]:
     """The replacement of each evicted pod, by its uid: a new pod of the same owner.
 
@@ -233,7 +237,8 @@ def replacements(evicted: Iterable[Move], before: Snapshot, after: Snapshot) -> 
             alike = (
                 pod
                 for pod in new
-                if pod.owners == move.pod.owners and (not as_predicted or pod.node == move.lands_on)
+                if _owner_uids(pod) == _owner_uids(move.pod)
+                and (not as_predicted or pod.node == move.lands_on)
             )
             replacement = None if move.pod.uid in by_uid else next(alike, None)
             if replacement is not None:

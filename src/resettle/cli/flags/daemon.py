@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from resettle.telemetry import EndpointSettings
 
 DESCHEDULER_LEASE, SOFT_TAINTER_LEASE = "descheduler", "resettle-soft-tainter"
+MIGRATION_CONTROLLER_LEASE = "resettle-migration-controller"
 """Default names of the leases; the descheduler's is that of upstream."""
 _NAMESPACE = "kube-system"
 _TIMES = {

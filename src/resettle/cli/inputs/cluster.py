@@ -109,6 +109,8 @@ def read_inputs(
     collection, skipped = collect_objects(arguments, descheduler, plugins, watch)
     with watch.phase("snapshot"):
         snapshot = collection.snapshot(named or collection.taken_at or datetime.now(UTC))
+        if not arguments.cluster:
+            snapshot = add_scales(arguments, descheduler, snapshot)
         for remark in time_notes(arguments, collection, descheduler):
             print(f"note: {remark}", file=sys.stderr)
         del collection
@@ -158,6 +160,22 @@ def measure_usage(access: Access, descheduler: Descheduler, watch: Stopwatch[str
 
     with watch.phase("measure"):
         return asyncio.run(measure_once(access, descheduler.measures, descheduler.providers))
+
+
+def add_scales(
+    arguments: argparse.Namespace, descheduler: Descheduler, snapshot: Snapshot
+) -> Snapshot:
+    """The snapshot of a live cluster with the scales that the policy reads."""
+    if not descheduler.scales:
+        return snapshot
+    import asyncio
+
+    from resettle.kube.auth.kubeconfig import find_access
+    from resettle.kube.watch.scales import read_scales_once
+
+    access = find_access(arguments.kubeconfig, arguments.context)
+    objects = snapshot.scaled_objects(descheduler.scales)
+    return snapshot.with_scales(asyncio.run(read_scales_once(access, objects)))
 
 
 NO_CAPTURE_TIME = (

@@ -20,7 +20,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct, structs
 
 from resettle.cli.commands.policy import print_warnings
-from resettle.cli.inputs.cluster import collect_objects, input_notes, time_notes
+from resettle.cli.inputs.cluster import add_scales, collect_objects, input_notes, time_notes
 from resettle.cli.inputs.recorded import pick_cycle, read_other_policy
 from resettle.cli.inputs.scenario import Scenario, read_document, read_events, read_scenario
 from resettle.clock import Stopwatch
@@ -269,6 +269,8 @@ def _read_snapshot(
     everything = structs.replace(first, profiles=profiles, semantics=IMPROVED, providers=providers)
     collection, skipped = collect_objects(arguments, everything, plugins, Stopwatch())
     snapshot = collection.snapshot(named or collection.taken_at or datetime.now(UTC))
+    if not arguments.cluster:
+        snapshot = add_scales(arguments, everything, snapshot)
     for remark in time_notes(arguments, collection, everything):
         print(f"note: {remark}", file=sys.stderr)
     notes = dict.fromkeys(

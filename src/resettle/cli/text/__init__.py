@@ -3,6 +3,6 @@
 One module for each kind of answer; `terminal` aligns and wraps. Sentences come from the data of an
 answer, never from taking other sentences apart. Start with `plan`. `cli.commands` imports it.
 
-Import from outside: `explain_cycle`, `explain_node`, `explain_pod`, `plan`, `record`, `simulation`,
-`simulation_json`, `terminal`.
+Import from outside: `explain_cycle`, `explain_node`, `explain_pod`, `job_progress`, `plan`,
+`record`, `simulation`, `simulation_json`, `terminal`.
 """

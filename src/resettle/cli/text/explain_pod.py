@@ -33,6 +33,8 @@ def headline(answer: PodAnswer) -> str:
     where = f"on {pod.node}" if pod.node else "where it is, bound to no node"
     if answer.move:
         target = answer.move.lands_on
+        if answer.move.place_held:
+            return f"{pod.key} would move off {pod.node} to {target}, where its place is held first"
         to = "back to it" if target == pod.node else f"to {target}"
         return f"{pod.key} would move off {pod.node}{f', most likely {to}' if target else ''}"
     proposals = [proposal for decision in answer.decisions for proposal in decision.proposals]
@@ -124,6 +126,7 @@ def pod_document(answer: PodAnswer, snapshot: Snapshot) -> dict[str, Any]:
             "plugin": move.plugin,
             "reason": move.reason,
             "lands_on": move.lands_on,
+            **({"place_held": True} if move.place_held else {}),
         }
     if answer.refused:
         smallest = answer.smallest_change

@@ -50,7 +50,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def _move_document(move: Move) -> dict[str, Any]:
-    document = {
+    document: dict[str, Any] = {
         "namespace": move.pod.namespace,
         "name": move.pod.name,
         "uid": move.pod.uid,
@@ -59,7 +59,9 @@ def _move_document(move: Move) -> dict[str, Any]:
         "profile": move.profile,
         "reason": move.reason,
     }
-    return document | ({"likely_node": move.lands_on} if move.lands_on else {})
+    if move.lands_on:
+        document["likely_node"] = move.lands_on
+    return document | ({"place_held": True} if move.place_held else {})
 
 
 def _run_document(run: PluginRun) -> dict[str, Any]:
@@ -144,7 +146,10 @@ def _why_nothing(plan: Plan) -> str:
 
 def _where(move: Move) -> str:
     """The node a pod leaves, and the one it will likely land on where the plan predicts one."""
-    return f"{move.pod.node} → {move.lands_on}" if move.lands_on else move.pod.node
+    if not move.lands_on:
+        return move.pod.node
+    held = " (place held)" if move.place_held else ""
+    return f"{move.pod.node} → {move.lands_on}{held}"
 
 
 def _moves(moves: Sequence[Move], paint: Paint) -> str:

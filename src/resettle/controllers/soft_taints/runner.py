@@ -224,7 +224,7 @@ class _Rounds:
         self._component.round_ended(result, elapsed_seconds(), done)
         return done.complete or self._runtime.stop.requested
 
-    def use_policy(self, policy: LoadedPolicy | None) -> None:
+    async def use_policy(self, policy: LoadedPolicy | None) -> None:
         """Use another policy from the next round on."""
         self._task = self._component.next_task(policy)
         self._measure()

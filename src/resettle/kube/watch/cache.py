@@ -33,6 +33,7 @@ from resettle.model.decoding.decoder import Decoder
 from resettle.model.kinds import ALWAYS_READ, KINDS, Kind, kinds_by_name
 from resettle.model.pod import CONDITIONS, Pod
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import Eviction
 
 _NEVER = datetime.fromtimestamp(0, UTC)
 _SLACK, _SPARE = 1.25, 100
@@ -63,6 +64,9 @@ class Cache:
         self._decoder = Decoder(conditions=CONDITIONS in kinds)
         self._listeners: list[OnChange] = []
         self._ready = asyncio.Event()
+        self.changes = 0
+        """How many changes of objects there were so far."""
+        self._changed = asyncio.Event()
         self._failure: ResettleError | None = None
         self._current_at = -math.inf
         self._custom_objects = {name: CustomObjects() for name in known if name not in KINDS}
@@ -136,6 +140,13 @@ class Cache:
         """
         self._listeners.append(on_change)
 
+    async def wait_for_change(self, seen: int) -> None:
+        """Return when there were more changes than `seen`, which is a former `changes`."""
+        while self.changes == seen:
+            if self._changed.is_set():
+                self._changed = asyncio.Event()
+            await self._changed.wait()
+
     # -- reading ----------------------------------------------------------------------------------
 
     def snapshot(
@@ -144,6 +155,7 @@ class Cache:
         *,
         history: Mapping[tuple[str, str], Any] | None = None,
         moving: Iterable[str] = (),
+        evictions: tuple[Eviction, ...] = (),
     ) -> Snapshot:
         """The cluster as of the last watch event; do not call it while a plan is being drawn."""
         taken = {kind: store.take_changes() for kind, store in self._stores.items()}
@@ -163,6 +175,7 @@ class Cache:
                 others=others,
                 history=history or {},
                 moving=frozenset(moving),
+                evictions=evictions,
                 **changed,
             )
         )
@@ -214,10 +227,15 @@ class Cache:
 
     def _change_callback(self, kind: str) -> OnChange:
         def call_listeners(before: Any, after: Any) -> None:
+            self._note_change(before, after)
             for listener in self._listeners:
                 listener(before, after)
 
-        return call_listeners if kind == "Pod" else _ignore_change
+        return call_listeners if kind == "Pod" else self._note_change
+
+    def _note_change(self, before: Any, after: Any) -> None:
+        self.changes += 1
+        self._changed.set()
 
     def _snapshot_lookup(self, kind: str) -> Callable[[str, str], Any | None]:
         """A function that finds an object of the last snapshot."""
@@ -239,7 +257,3 @@ class Cache:
         # A list that is being read has pods which no snapshot knows of yet.
         if decoder.held > _SLACK * in_use + _SPARE and not self._reflectors["Pod"].listing:
             decoder.keep_only(pods.templates, pods.states, pods.node_names)
-
-
-def _ignore_change(before: Any, after: Any) -> None:
-    """Do nothing: only changes of pods have listeners."""

@@ -24,6 +24,7 @@ from resettle.model.constraints import (
     Toleration,
 )
 from resettle.model.decoding import wire
+from resettle.model.migration_job import PIN_MARK
 from resettle.model.pod import (
     ANNOTATIONS,
     ContainerState,
@@ -39,6 +40,7 @@ _PIN = re.compile(
     rb'\s*"values":\s*\[\s*)"([^"]*)"(\s*\]\s*\}\s*\])'
 )
 _OWN_NODE_JSON = msgspec.json.encode(OWN_NODE)
+_PIN_MARK_JSON = msgspec.json.encode(PIN_MARK)
 NO_VOLUMES: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
 
 
@@ -156,9 +158,15 @@ def affinity_of(raw: bytes) -> DecodedAffinity:
         return _NO_AFFINITY
     nodes, near, away = decoded.node_affinity, decoded.pod_affinity, decoded.pod_anti_affinity
     required = nodes.required if nodes else None
+    terms = None
+    if required is not None:
+        terms = tuple(map(node_term_of, required.node_selector_terms or ()))
+        if _PIN_MARK_JSON in raw:
+            terms = _without_pin(terms)
+    pin_only = required is not None and terms is None and nodes is not None and not nodes.preferred
     return DecodedAffinity(
-        None if required is None else tuple(map(node_term_of, required.node_selector_terms or ())),
-        nodes is not None,
+        terms,
+        nodes is not None and not pin_only,
         tuple(
             PreferredTerm(row.weight, node_term_of(row.preference))
             for row in (nodes.preferred if nodes else None) or ()
@@ -173,6 +181,23 @@ def affinity_of(raw: bytes) -> DecodedAffinity:
 
 
 _NO_AFFINITY = DecodedAffinity()
+
+
+def _without_pin(terms: tuple[NodeTerm, ...]) -> tuple[NodeTerm, ...] | None:
+    """The terms without the node that a migration job has pinned the pod to; None if none is left.
+
+    What replaces the pod knows of no such node. The job adds the node, then its mark.
+    """
+    unpinned = []
+    for term in terms:
+        marks = [place for place, row in enumerate(term.fields) if PIN_MARK in row.values]
+        if not marks:
+            unpinned.append(term)
+            continue
+        fields = term.fields[: max(marks[0] - 1, 0)] + term.fields[marks[0] + 1 :]
+        if term.expressions or fields:
+            unpinned.append(NodeTerm(term.expressions, fields))
+    return tuple(unpinned) or None
 
 
 def tolerations_of(raw: bytes) -> tuple[Toleration, ...]:

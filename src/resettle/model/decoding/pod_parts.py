@@ -91,7 +91,13 @@ class PodParts:
 
     def _owner_references(self, raw: bytes) -> tuple[Owner, ...]:
         return tuple(
-            Owner(self._text(owner.kind), owner.name, owner.uid)
+            Owner(
+                self._text(owner.kind),
+                owner.name,
+                owner.uid,
+                self._text(owner.api_version),
+                bool(owner.controller),
+            )
             for owner in _part(_owners, raw) or ()
         )
 

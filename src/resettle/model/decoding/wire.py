@@ -152,6 +152,8 @@ class OwnerReference(Wire):
     kind: str = ""
     name: str = ""
     uid: str = ""
+    api_version: str = ""
+    controller: bool | None = None
 
 
 class TolerationItem(Wire):

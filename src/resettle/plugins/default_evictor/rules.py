@@ -305,7 +305,9 @@ class Rules:
         return self._node_fit
 
     def fit(self, pod: Pod) -> Refusal | None:
-        """A refusal unless some node but its own would take the pod."""
+        """A refusal unless some node but its own would take the pod, or has a place held for it."""
+        if pod.uid in self._view.held_places:
+            return None
         if not self._view.semantics.weak_fit:
             # A finished pod gets no replacement.
             fits = pod.finished or self._view.projection.has_safe_node(pod, self._fit_nodes)

@@ -169,6 +169,26 @@ IN_FLIGHT = Metric(
     ("stage",),
 )
 
+CONTROLLER_RUNNING = Metric(
+    "resettle_controller_running",
+    "gauge",
+    "1 while a controller of a plugin runs, 0 while it waits to be started again.",
+    ("profile", "controller"),
+)
+CONTROLLER_RESTARTS = Metric(
+    "resettle_controller_restarts",
+    "gauge",
+    "How often a controller was started again after it failed, since this process leads.",
+    ("profile", "controller"),
+)
+CONTROLLER_FIGURES = Metric(
+    "resettle_controller_figure",
+    "gauge",
+    "Figures that a controller of a plugin reports, such as how many objects wait for it.",
+    ("profile", "controller", "figure"),
+)
+CONTROLLER_METRICS = (CONTROLLER_RUNNING, CONTROLLER_RESTARTS, CONTROLLER_FIGURES)
+
 # -- state -------------------------------------------------------------------------------
 
 CACHE_AGE = Metric(
@@ -215,7 +235,7 @@ RUN_GROUPS: dict[str, tuple[Metric, ...]] = {
         *(POINT_DURATION, POINT_RUNS, VERDICTS),
         *(PLAN_MOVES, PLAN_PODS, PLAN_NODES, NODES, TEMPLATES_PER_POD),
     ),
-    "Acting": (MOVES, IN_FLIGHT),
+    "Acting": (MOVES, IN_FLIGHT, *CONTROLLER_METRICS),
     "State": (CACHE_AGE, CACHE_SYNCED, ROLE, POLICY_USABLE, POLICY_TIME, BUILD_INFO),
 }
 RUN_CATALOGUE = tuple(metric for group in RUN_GROUPS.values() for metric in group)
@@ -273,6 +293,18 @@ WRITES = Metric(
 SOFT_TAINTER_BUILD_INFO = Metric(
     f"{_PREFIX}_build_info", "gauge", "Always 1; which build this is.", ("version", "python")
 )
+
+# -- of the migration controller -----------------------------------------------------------------
+
+MIGRATION_CONTROLLER_BUILD_INFO = Metric(
+    "resettle_migration_controller_build_info",
+    "gauge",
+    "Always 1; which build this is.",
+    ("version", "python"),
+)
+MIGRATION_CONTROLLER_GROUPS: dict[str, tuple[Metric, ...]] = {
+    "State of the migration controller": (MIGRATION_CONTROLLER_BUILD_INFO,),
+}
 
 SOFT_TAINTER_GROUPS: dict[str, tuple[Metric, ...]] = {
     "Rounds of the soft tainter": (

@@ -14,43 +14,21 @@ from functools import cached_property
 
 from resettle import __version__
 from resettle.cycle import CycleReport
-from resettle.eviction.in_flight import InFlightMove, MoveStage
-from resettle.framework.mover import MoveResponse, MoveResult
-from resettle.framework.plan import Move, NodeUtilizationSummary, PluginRun
+from resettle.framework.mover import MoveResult
+from resettle.framework.plan import NodeUtilizationSummary, PluginRun
 from resettle.framework.verdict import Limit
 from resettle.model.snapshot import Snapshot
 from resettle.runtime.status import ComponentStatus, LastCycle, Result
 from resettle.telemetry.metrics import catalogue
 from resettle.telemetry.metrics.catalogue import Metric
-from resettle.telemetry.metrics.registry import ComponentMetrics
+from resettle.telemetry.metrics.moves import MoveMetrics
 from resettle.utilization.bands import BANDS, OVER, UNDER, WITHIN
-
-# -- results of evictions, as upstream names them ------------------------------------------------
-
-SUCCESS, ERROR, BACKGROUND = "success", "error", "background"
-
-IMMEDIATE_RESULTS = {
-    MoveResult.EVICTED: SUCCESS,
-    MoveResult.SHOWN: SUCCESS,  # so it counts in a dry run
-    MoveResult.BACKGROUND: BACKGROUND,
-    MoveResult.BUDGET: ERROR,
-    MoveResult.WEBHOOK: ERROR,
-    MoveResult.ERROR: ERROR,
-}
-"""Moves that were not requested count nowhere, and those whose response was lost count later."""
 
 LIMIT_RESULTS = {
     Limit.TOTAL: "maximum number of evicted pods per a descheduling cycle reached",
     Limit.NODE: "maximum number of evicted pods per node reached",
     Limit.NAMESPACE: "maximum number of evicted pods per namespace reached",
 }
-
-
-def final_result(entry: InFlightMove, left: bool) -> str:
-    """The result of a move that was in flight; empty if it has been counted, or was not ours."""
-    if entry.stage is MoveStage.EVICTED or not entry.plugin:
-        return ""
-    return SUCCESS if left else ERROR
 
 
 # -- figures of nodes ----------------------------------------------------------------------------
@@ -132,7 +110,7 @@ def _classification_lines(survey: NodeUtilizationSummary) -> Iterator[Line]:
 # -- the metrics ---------------------------------------------------------------------------------
 
 
-class RunMetrics(ComponentMetrics):
+class RunMetrics(MoveMetrics):
     """Observes a run and counts; `observe_cycle` is called with each cycle."""
 
     def reset(self) -> None:
@@ -143,7 +121,6 @@ class RunMetrics(ComponentMetrics):
         self._add_plans()
 
     def _add_upstream(self) -> None:
-        self._pods_evicted = self._counter(catalogue.PODS_EVICTED)
         self._loop_duration = self._histogram(catalogue.LOOP_DURATION)
         self._strategy_duration = self._histogram(catalogue.STRATEGY_DURATION)
         python, short = platform.python_version(), ".".join(__version__.split(".")[:2])
@@ -170,23 +147,8 @@ class RunMetrics(ComponentMetrics):
         self._plan_nodes = self._gauge(catalogue.PLAN_NODES)
         self._node_figures = NodeFigures()
         self._templates = self._gauge(catalogue.TEMPLATES_PER_POD)
-        self._moves = self._counter(catalogue.MOVES)
-        self._in_flight = self._gauge(catalogue.IN_FLIGHT)
 
     # -- as it happens --------------------------------------------------------------------------
-
-    def move_sent(self, move: Move, response: MoveResponse) -> None:
-        """Count a move by the result in its response."""
-        self._moves.labels(move.profile, move.plugin, response.result).inc()
-        if result := IMMEDIATE_RESULTS.get(response.result):
-            pod = move.pod
-            self._count_evictions(result, move.plugin, move.profile, pod.namespace, pod.node)
-
-    def move_ended(self, entry: InFlightMove, left: bool) -> None:
-        """Count a move that was in flight until now."""
-        if result := final_result(entry, left):
-            pod = entry.pod
-            self._count_evictions(result, entry.plugin, entry.profile, pod.namespace, pod.node)
 
     def cycle_ended(self, cycle: LastCycle) -> None:
         """Count a cycle."""
@@ -227,18 +189,11 @@ class RunMetrics(ComponentMetrics):
                 labels = (run.plugin, run.profile, limited.namespace, limited.node)
                 self._count_evictions(result, *labels, count=limited.proposals)
 
-    def _count_evictions(
-        self, result: str, plugin: str, profile: str, namespace: str, node: str, count: int = 1
-    ) -> None:
-        self._pods_evicted.labels(result, plugin, profile, namespace, node).inc(count)
-
     # -- when metrics are fetched ----------------------------------------------------------------
 
     def update(self, status: ComponentStatus) -> None:
         """Set the gauges from the status."""
         super().update(status)
-        for stage in MoveStage:
-            self._in_flight.labels(stage).set(status.in_flight.get(stage, 0))
         self._interval.set(status.interval)
         if last := status.last:
             self._last_time.set(last.ended_at.timestamp())

@@ -20,7 +20,7 @@ from resettle.testing.api_server.discovery import (
 )
 from resettle.testing.api_server.objects import protobuf
 from resettle.testing.api_server.objects.create_update import create, get_existing, update
-from resettle.testing.api_server.objects.delete import DeleteOptions, delete, delete_options
+from resettle.testing.api_server.objects.delete import RequestedDeletion, delete, delete_options
 from resettle.testing.api_server.objects.kinds import Catalogue, Resource
 from resettle.testing.api_server.objects.patches import apply_patch
 from resettle.testing.api_server.objects.subresources import bind, evict, scale_of, set_scale
@@ -311,7 +311,7 @@ def _which(resource: Resource, entry: StoredObject) -> Object:
     return details_of(resource, entry.meta["name"], uid=entry.meta["uid"])
 
 
-def _options(request: Request) -> DeleteOptions:
+def _options(request: Request) -> RequestedDeletion:
     """Options from the body, or from the query where there is no body."""
     if request.body:
         return delete_options(request.read())

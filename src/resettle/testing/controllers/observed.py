@@ -10,10 +10,7 @@ from resettle.model import kinds
 from resettle.testing.api_server.storage.store import ObjectChange, Store
 from resettle.testing.builders import NOW, Object
 
-KINDS = (
-    *kinds.KINDS,
-    *("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"),
-)
+KINDS = (*kinds.KINDS, "DaemonSet")
 """Kinds that the controllers read."""
 
 Labels = tuple[tuple[str, str], ...]

@@ -16,6 +16,7 @@ from resettle.model.kinds import KINDS
 from resettle.model.node_index import NodeIndex
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import WORKLOAD_KINDS
 from resettle.placement.projection import Projection
 from resettle.testing.builders import Object
 from resettle.testing.controllers.observed import ObservedCluster, key_of
@@ -61,7 +62,9 @@ class Models:
     def snapshot(self, observed: ObservedCluster) -> Snapshot:
         """The cluster as a planner would be given it."""
         objects: dict[str, Any] = {
-            kind.field: self.all(name, observed) for name, kind in KINDS.items()
+            kind.field: self.all(name, observed)
+            for name, kind in KINDS.items()
+            if name not in WORKLOAD_KINDS
         }
         return Snapshot.of(taken_at=observed.now, **objects)
 

@@ -69,6 +69,18 @@ _EVICTORS: Choices = (
     {"podProtections": {"extraEnabled": ["PodsWithPVC"], "defaultDisabled": ["DaemonSetPods"]}},
     {"podProtections": {"extraEnabled": ["PodsWithoutPDB"]}},
 )
+FILTERS: Mapping[str, Choices] = {
+    "MigrationLimits": (
+        {},
+        {"maxMigratingPerNode": 0},
+        {"maxMigratingPerNode": 0, "maxMigratingPerWorkload": "50%", "evictJobPods": True},
+        {"maxMigratingPerNode": 1, "maxUnavailablePerWorkload": 2},
+        {"maxMigratingGlobally": 3, "skipCheckExpectedReplicas": True},
+        {"maxMigratingPerNamespace": 2, "skipEvictionGates": ["Rollout"]},
+        {"objectLimiters": {"namespace": {"duration": "1m", "maxMigrating": 2}}},
+    ),
+}
+"""Arguments of filters that only some policies have: `policies(plugins={PLUGIN: choices})`."""
 _LIMITS: Choices = (
     *({"maxNoOfPodsToEvictTotal": n} for n in (0, 2, 5)),
     *({"maxNoOfPodsToEvictPerNode": n} for n in (1, 2)),

@@ -47,6 +47,7 @@ def definition(
     plural: str = "",
     namespaced: bool = True,
     status: bool = True,
+    scale: bool = False,
 ) -> Object:
     """A CustomResourceDefinition that takes objects of any shape."""
     plural = plural or f"{kind.lower()}s"
@@ -55,6 +56,9 @@ def definition(
     served["schema"] = {"openAPIV3Schema": anything}
     if status:
         served["subresources"] = {"status": {}}
+    if scale:
+        paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+        served.setdefault("subresources", {})["scale"] = paths
     names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -28,7 +28,7 @@ class Preconditions(Struct, frozen=True, rename="camel"):
     resource_version: str | None = None
 
 
-class DeleteOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+class RequestedDeletion(Struct, frozen=True, kw_only=True, rename="camel"):
     """How to delete."""
 
     grace_period_seconds: int | None = None
@@ -38,10 +38,10 @@ class DeleteOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     dry_run: tuple[str, ...] | None = None
 
 
-def delete_options(document: object) -> DeleteOptions:
+def delete_options(document: object) -> RequestedDeletion:
     """The options as a request has them."""
     try:
-        options = msgspec.convert(document, DeleteOptions)
+        options = msgspec.convert(document, RequestedDeletion)
     except msgspec.ValidationError as error:
         raise bad_request(f"the delete options cannot be read: {error}") from None
     if options.propagation_policy not in (None, "Background", *_FINALIZERS):
@@ -62,7 +62,7 @@ def delete(
     storage: Storage,
     resource: Resource,
     entry: StoredObject,
-    options: DeleteOptions,
+    options: RequestedDeletion,
     *,
     dry: bool = False,
 ) -> DeleteResult:
@@ -91,7 +91,9 @@ def is_deletable(obj: Object) -> bool:
     return meta.get("deletionGracePeriodSeconds") == 0 and not meta.get("finalizers")
 
 
-def check_preconditions(resource: Resource, entry: StoredObject, options: DeleteOptions) -> None:
+def check_preconditions(
+    resource: Resource, entry: StoredObject, options: RequestedDeletion
+) -> None:
     """Refuses if another object, or another version of it, was meant."""
     meant = options.preconditions or Preconditions()
     rows = (
@@ -107,7 +109,7 @@ def check_preconditions(resource: Resource, entry: StoredObject, options: Delete
             raise conflict(resource, entry.meta["name"], why, kind=resource.kind)
 
 
-def _grace(resource: Resource, entry: StoredObject, options: DeleteOptions) -> int:
+def _grace(resource: Resource, entry: StoredObject, options: RequestedDeletion) -> int:
     """How many seconds the object has left to tidy up."""
     if resource.kind != "Pod":
         return 0

@@ -16,7 +16,7 @@ import msgspec
 from resettle.model.selectors import LabelSelector
 from resettle.testing.api_server.objects.create_update import get_existing, replace_object
 from resettle.testing.api_server.objects.delete import (
-    DeleteOptions,
+    RequestedDeletion,
     check_preconditions,
     delete,
     delete_options,
@@ -165,7 +165,7 @@ def _skips_budgets(pod: StoredObject) -> bool:
     return phase in ("Succeeded", "Failed", "Pending") or bool(pod.meta.get("deletionTimestamp"))
 
 
-def _without_version(options: DeleteOptions) -> DeleteOptions:
+def _without_version(options: RequestedDeletion) -> RequestedDeletion:
     """The options once the version has been checked: the pod has a newer one since."""
     meant = options.preconditions
     if meant is None:

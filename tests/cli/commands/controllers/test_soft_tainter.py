@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resettle.cli.commands.soft_tainter import taint_settings
+from resettle.cli.commands.controllers.soft_tainter import taint_settings
 from resettle.cli.main import build_parser
 from resettle.controllers.soft_taints.reconcile import Mode
 from resettle.controllers.soft_taints.runner import TaintSettings

@@ -1,0 +1,91 @@
+"""PodMigrationJob: the request to move one pod, and how far the move has come.
+
+    read_job(object, defaults) ──► MigrationJob          what the API has, with types
+    build_job(pod, options)    ──► dict                  a new job, to be created
+
+Nothing here decides what happens to a job (that is `controllers.migration`) or writes its status.
+Start with `job`; `names` has the constants, `reading` both functions. Every package may import it.
+"""
+
+from resettle.model.migration_job.job import (
+    DEFAULTS,
+    ControllerReference,
+    JobCondition,
+    JobEnding,
+    JobMeta,
+    JobSettings,
+    MigrationJob,
+    MoveSource,
+    PodMigrationJob,
+    PodReference,
+)
+from resettle.model.migration_job.names import (
+    ABORT,
+    API_VERSION,
+    COMPLETE,
+    CREATED_BY,
+    EVICT_REASON,
+    EVICT_TRIGGER,
+    FINGERPRINT,
+    GATE,
+    GATE_LABEL,
+    GROUP,
+    JOB_LABEL,
+    JOBS_PATH,
+    KIND,
+    PIN_MARK,
+    PLACEHOLDER,
+    PLURAL,
+    PROFILE,
+    TAINT,
+    TERMINAL,
+    ConditionType,
+    JobMode,
+    JobPhase,
+    JobReason,
+    PlaceholderPriority,
+    Steering,
+)
+from resettle.model.migration_job.reading import JobOptions, build_job, job_of_json, read_job
+
+__all__ = [
+    "ABORT",
+    "API_VERSION",
+    "COMPLETE",
+    "CREATED_BY",
+    "DEFAULTS",
+    "EVICT_REASON",
+    "EVICT_TRIGGER",
+    "FINGERPRINT",
+    "GATE",
+    "GATE_LABEL",
+    "GROUP",
+    "JOBS_PATH",
+    "JOB_LABEL",
+    "KIND",
+    "PIN_MARK",
+    "PLACEHOLDER",
+    "PLURAL",
+    "PROFILE",
+    "TAINT",
+    "TERMINAL",
+    "ConditionType",
+    "ControllerReference",
+    "JobCondition",
+    "JobEnding",
+    "JobMeta",
+    "JobMode",
+    "JobOptions",
+    "JobPhase",
+    "JobReason",
+    "JobSettings",
+    "MigrationJob",
+    "MoveSource",
+    "PlaceholderPriority",
+    "PodMigrationJob",
+    "PodReference",
+    "Steering",
+    "build_job",
+    "job_of_json",
+    "read_job",
+]

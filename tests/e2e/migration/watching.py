@@ -1,0 +1,113 @@
+"""Watches of objects beside a test, so that no state is missed between two looks."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from urllib.parse import urlsplit
+
+from tests.e2e.cluster.workspace import is_ready
+from tools.control_plane.api import Api, Object
+
+Objects = Mapping[str, Object]
+"""Objects by uid."""
+
+
+class ObjectWatch:
+    """The objects of a list while the block lasts; `on_change` is called after each change.
+
+    It is called in the thread of the watch, first with the objects as they were listed.
+    """
+
+    def __init__(self, api: Api, path: str, on_change: Callable[[Objects], None]) -> None:
+        self._api, self._path, self._on_change = api, path, on_change
+        self._objects: dict[str, Object] = {}
+        self._connection = http.client.HTTPSConnection(
+            urlsplit(api.url).netloc, context=ssl.create_default_context(cafile=str(api.ca))
+        )
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._stopping = False
+        self.error: Exception | None = None
+
+    def __enter__(self) -> ObjectWatch:
+        listed = self._api.get(self._path).granted()
+        self._objects = {item["metadata"]["uid"]: item for item in listed["items"]}
+        self._on_change(self._objects)
+        version = listed["metadata"]["resourceVersion"]
+        self._connection.request(
+            "GET",
+            f"{self._path}?watch=true&resourceVersion={version}",
+            headers={"Authorization": f"Bearer {self._api.token}"},
+        )
+        self._response = self._connection.getresponse()
+        assert self._response.status == 200, self._response.read()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stopping = True
+        with suppress(OSError):
+            if self._connection.sock is not None:
+                self._connection.sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join(10)
+        self._connection.close()
+        if kind is None:
+            assert self.error is None, f"the watch of {self._path} ended: {self.error}"
+
+    def _read(self) -> None:
+        try:
+            for line in self._response:
+                event = json.loads(line)
+                assert event["type"] in ("ADDED", "MODIFIED", "DELETED"), event
+                changed = event["object"]
+                if event["type"] == "DELETED":
+                    self._objects.pop(changed["metadata"]["uid"], None)
+                else:
+                    self._objects[changed["metadata"]["uid"]] = changed
+                self._on_change(self._objects)
+        except Exception as error:
+            if not self._stopping:
+                self.error = error
+
+
+class FewestServing(ObjectWatch):
+    """The smallest number of pods in a namespace that were Ready and staying at the same time."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        super().__init__(api, f"/api/v1/namespaces/{namespace}/pods", self._count)
+        self.fewest = 2**31
+
+    def _count(self, pods: Objects) -> None:
+        serving = [
+            pod
+            for pod in pods.values()
+            if is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
+        ]
+        self.fewest = min(self.fewest, len(serving))
+
+
+class MostRunning(ObjectWatch):
+    """The largest number of jobs that were Running at the same time."""
+
+    def __init__(self, api: Api, jobs_path: str) -> None:
+        super().__init__(api, jobs_path, self._count)
+        self.most = 0
+        self.at_most: list[Object] = []
+        """The statuses of the jobs when most were Running, for the message of a failing test."""
+
+    def _count(self, jobs: Objects) -> None:
+        statuses = [job.get("status") or {} for job in jobs.values()]
+        running = [status for status in statuses if status.get("phase") == "Running"]
+        if len(running) > self.most:
+            self.most, self.at_most = len(running), running
