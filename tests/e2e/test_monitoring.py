@@ -63,7 +63,9 @@ def dashboard_queries() -> Iterator[tuple[str, str]]:
     """Title and query of each target of the dashboard."""
     for panel in panels():
         for target in panel["targets"]:
-            yield f"{panel['title']}: {target['expr']}", target["expr"]
+            # The run here has no controller of a plugin; tests/telemetry covers their metrics.
+            if "resettle_controller_" not in target["expr"]:
+                yield f"{panel['title']}: {target['expr']}", target["expr"]
 
 
 def change_a_pod(workspace: Workspace) -> None:
