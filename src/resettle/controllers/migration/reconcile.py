@@ -230,7 +230,7 @@ class JobController:
         followers = pods_accepted_later(jobs)
         observer = JobObserver(self._api, self._handle, self._args.namespace, view, jobs)
         for job in jobs:
-            if job.uid in self._working or self._written.is_behind(job) or not _may_work(job, view):
+            if job.uid in self._working or self._written.is_behind(job) or not _may_work(job):
                 continue
             seen = self._fingerprint(job, view)
             if self._seen.get(job.uid) == seen and self._handle.clock.steady() < self._due[job.uid]:
@@ -368,7 +368,7 @@ def _may_wait(job: MigrationJob) -> bool:
     return not (job.is_terminal or job.is_accepted or job.is_being_deleted or job.unknown)
 
 
-def _may_work(job: MigrationJob, view: View) -> bool:
+def _may_work(job: MigrationJob) -> bool:
     """Whether the machine may have something to do: accepted, ending, or of a newer version."""
     if job.is_terminal:
         return False
