@@ -1,6 +1,6 @@
 """Brings a cluster into a state that a strategy should correct: one function for each violation.
 
-The scheduler places every pod correctly; then nodes or the reported status of pods change.
+Every pod is placed correctly; then nodes or the reported status of pods change.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from tests.e2e.cluster.workloads import (
     cordon_all_but,
     create_deployment,
+    create_replica_set,
     label,
     report_crashes,
     report_restarts,
     report_status,
-    scale,
     uncordon_all,
     wait_until_old,
 )
@@ -116,12 +116,7 @@ def fill_one_node(workspace: Workspace) -> None:
 
 
 def leave_nodes_underused(workspace: Workspace, scheduler: str) -> None:
-    """Leaves two nodes with a few small pods, placed by this scheduler; a third is well used."""
+    """Leaves two nodes with a few small pods of this scheduler; a third is well used."""
     full, sparse, sparser = workspace.nodes[:3]
-    cordon_all_but(workspace, full)
-    create_deployment(workspace, "bulk", 3, cpu="1", schedulerName=scheduler)
-    cordon_all_but(workspace, sparse)
-    create_deployment(workspace, "small", 3, schedulerName=scheduler)
-    cordon_all_but(workspace, sparser)
-    scale(workspace, "small", 4)
-    uncordon_all(workspace)
+    create_replica_set(workspace, "bulk", {full: 3}, cpu="1", schedulerName=scheduler)
+    create_replica_set(workspace, "small", {sparse: 3, sparser: 1}, schedulerName=scheduler)

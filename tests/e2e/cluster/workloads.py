@@ -53,10 +53,35 @@ def create_deployment(
         },
     }
     workspace.api.post(f"/apis/apps/v1/namespaces/{workspace.name}/deployments", body).granted()
-    eventually(
-        f"{replicas} pods of {name}",
-        lambda: len(pods_of(workspace.list_ready_pods(), name)) == replicas,
-    )
+    _wait_for_ready_pods(workspace, name, replicas)
+
+
+def create_replica_set(
+    workspace: Workspace,
+    name: str,
+    pods_of_nodes: Mapping[str, int],
+    *,
+    cpu: str = "100m",
+    **spec: object,
+) -> None:
+    """Creates a ReplicaSet with so many pods on each node; returns once all are Ready.
+
+    The pods are created with a node, since a scheduler may learn of a cordon later than of a pod.
+    Replacements are scheduled.
+    """
+    path = f"/apis/apps/v1/namespaces/{workspace.name}/replicasets"
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": pod_spec(workspace, spec, cpu)}
+    body = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    workspace.api.post(path, {"metadata": {"name": name}, "spec": body}).granted()
+    replicas = 0
+    for node, count in pods_of_nodes.items():
+        replicas += count
+        change = {"replicas": replicas, "template": {"spec": {"nodeName": node}}}
+        workspace.api.patch(f"{path}/{name}", {"spec": change}).granted()
+        _wait_for_ready_pods(workspace, name, replicas)
+    scheduled = {"template": {"spec": {"nodeName": None}}}
+    workspace.api.patch(f"{path}/{name}", {"spec": scheduled}).granted()
 
 
 def create_stateful_set(workspace: Workspace, name: str, replicas: int) -> None:
@@ -74,10 +99,7 @@ def create_stateful_set(workspace: Workspace, name: str, replicas: int) -> None:
     eventually(f"{replicas} ready pods", lambda: len(workspace.list_ready_pods()) == replicas)
 
 
-def scale(workspace: Workspace, name: str, replicas: int) -> None:
-    """Scales the Deployment; returns once all pods are Ready."""
-    path = f"/apis/apps/v1/namespaces/{workspace.name}/deployments/{name}"
-    workspace.api.patch(path, {"spec": {"replicas": replicas}}).granted()
+def _wait_for_ready_pods(workspace: Workspace, name: str, replicas: int) -> None:
     eventually(
         f"{replicas} pods of {name}",
         lambda: len(pods_of(workspace.list_ready_pods(), name)) == replicas,
@@ -147,12 +169,13 @@ def _container_status(pod: Object, **changed: Any) -> Object:
 
 
 def is_stable(workspace: Workspace) -> bool:
-    """Whether every Deployment has all its pods, Ready, and none is being deleted."""
+    """Whether Deployments and ReplicaSets have all pods, Ready, and none is being deleted."""
+    path = f"/apis/apps/v1/namespaces/{workspace.name}"
     wanted = sum(
-        deployment["spec"]["replicas"]
-        for deployment in workspace.api.items(
-            f"/apis/apps/v1/namespaces/{workspace.name}/deployments"
-        )
+        workload["spec"]["replicas"]
+        for kind in ("deployments", "replicasets")
+        for workload in workspace.api.items(f"{path}/{kind}")
+        if "ownerReferences" not in workload["metadata"]
     )
     created = [
         pod
