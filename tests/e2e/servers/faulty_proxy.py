@@ -89,6 +89,9 @@ class FaultyProxy:
         """Set once delayed requests may be forwarded."""
         self.waiting = 0
         """The number of requests that are delayed now."""
+        self.accepts = threading.Event()
+        """Cleared while new connections have to wait; each request needs one."""
+        self.accepts.set()
         self._api_port = urlsplit(plane.url).port or 443
         self._client_tls = ssl.create_default_context(cafile=str(plane.papers.ca))
         self._server_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -118,6 +121,7 @@ class FaultyProxy:
         self._account.kubeconfig.write_text(self._direct_config)
         self._closed = True
         self.release.set()
+        self.accepts.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -149,6 +153,7 @@ class FaultyProxy:
         with raw, suppress(OSError):
             raw.settimeout(_SECONDS)
             self._track(raw)
+            self.accepts.wait(_SECONDS)
             try:
                 with self._server_tls.wrap_socket(raw, server_side=True) as connection:
                     self._track(connection)
