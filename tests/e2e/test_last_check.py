@@ -40,8 +40,6 @@ CHANGES = {
 }
 THREADS = 8
 
-each_change = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-
 
 class ChangesAfterFirstEviction:
     """Changes every pod that is left once the first is evicted.
@@ -52,7 +50,7 @@ class ChangesAfterFirstEviction:
     """
 
     def __init__(self, plane: Access, account: HasKubeconfig, change: Object) -> None:
-        self.proxy = FaultyProxy(plane, account)
+        self.proxy = FaultyProxy(plane, account, in_order=True)
         self.proxy.fault = self._hold_all_after_first_eviction
         self._change = change
 
@@ -92,7 +90,7 @@ def create_planned_pods(workspace: Workspace) -> set[str]:
     return uids(workspace.list_ready_pods())
 
 
-@each_change
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_evictions_that_wait_for_their_turn_are_not_made_once_their_pods_changed(
     change: Object, account: Account, plane: Access, api: Api, workspace: Workspace
 ) -> None:
@@ -112,9 +110,7 @@ def test_evictions_that_wait_for_their_turn_are_not_made_once_their_pods_changed
     assert_audit_agrees(api, account, run)
 
 
-@each_change
 def test_jobs_whose_pods_changed_after_their_creation_fail_and_evict_nothing(
-    change: Object,
     controller_account: ControllerAccount,
     audited: AuditedUser,
     descheduler: Account,
@@ -133,7 +129,7 @@ def test_jobs_whose_pods_changed_after_their_creation_fail_and_evict_nothing(
     jobs = {job["spec"]["podRef"]["uid"]: job["metadata"]["name"] for job in api.items(JOBS_PATH)}
     assert set(jobs) == planned
 
-    changes = ChangesAfterFirstEviction(plane, controller_account, change)
+    changes = ChangesAfterFirstEviction(plane, controller_account, CHANGES["labels"])
     with changes.proxy, start_controller(controller_account, tmp_path, chosen) as controller:
         changes.apply(workspace, controller)
         statuses = wait_for_ends(api, jobs.values(), controller, 90)
