@@ -56,6 +56,13 @@ def workspace(api: Api) -> Iterator[Workspace]:
 
 
 @pytest.fixture
+def second_workspace(api: Api) -> Iterator[Workspace]:
+    """Six more nodes and a second namespace."""
+    with Workspace(api) as created:
+        yield created
+
+
+@pytest.fixture
 def account(plane: Access, api: Api, tmp_path: Path) -> Iterator[Account]:
     """A ServiceAccount with the permissions of a run."""
     with Account(plane, api, tmp_path) as created:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,6 @@ from tools.control_plane.plane import Access
 
 TOTAL, NODE = "maxNoOfPodsToEvictTotal", "maxNoOfPodsToEvictPerNode"
 NAMESPACE = "maxNoOfPodsToEvictPerNamespace"
-
-
-@pytest.fixture
-def second_workspace(api: Api) -> Iterator[Workspace]:
-    """A second workspace."""
-    with Workspace(api) as created:
-        yield created
 
 
 @pytest.mark.parametrize(

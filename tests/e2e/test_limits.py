@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
@@ -29,13 +28,6 @@ TOTAL, NODE = "maxNoOfPodsToEvictTotal", "maxNoOfPodsToEvictPerNode"
 NAMESPACE = "maxNoOfPodsToEvictPerNamespace"
 VERSIONS = [pytest.param(UPSTREAM, id="v1alpha2"), pytest.param(OURS, id="v1")]
 Line = dict[str, Any]
-
-
-@pytest.fixture
-def second_workspace(api: Api) -> Iterator[Workspace]:
-    """A second workspace."""
-    with Workspace(api) as created:
-        yield created
 
 
 def cycles(run: Run) -> list[list[Line]]:

@@ -33,6 +33,7 @@ from resettle.framework import (
 from resettle.framework.profile import ProfileFilters
 from resettle.model.pod import Pod
 from resettle.model.snapshot import Snapshot
+from resettle.model.workloads import DepartedPod
 from resettle.testing import ManualClock, World, cluster, node, pod
 from resettle.testing.random.clusters import cluster_of
 from tests.eviction.harness import rigged, run_with_timeout
@@ -372,6 +373,18 @@ def test_what_a_mover_says_it_is_moving_is_in_every_view() -> None:
     descheduler = Descheduler(profiles=(Profile(name="p", mover=mover),))
 
     assert descheduler.view(WORLD.snapshot()).moving == {"uid-default-a"}
+
+
+def test_pods_that_a_mover_says_are_gone_are_in_every_view_once() -> None:
+    gone = DepartedPod("uid-gone", "n1", "default", "uid-web")
+    plugin = Plugin(name="M", departed=lambda args, snapshot: (gone,))
+    mover = Instance(plugin, Args(), ExtensionPoint.EVICT)
+    profiles = (Profile(name="p", mover=mover), Profile(name="q", mover=mover), Profile(name="r"))
+
+    view = Descheduler(profiles=profiles).view(WORLD.snapshot())
+
+    assert view.departed == (gone,)
+    assert view.leaving.count_departed("uid-web") == 1
 
 
 # -- a place that is held --------------------------------------------------------------------------

@@ -99,6 +99,21 @@ def create_stateful_set(workspace: Workspace, name: str, replicas: int) -> None:
     eventually(f"{replicas} ready pods", lambda: len(workspace.list_ready_pods()) == replicas)
 
 
+def replace_pod(workspace: Workspace, pod: Object) -> Object:
+    """Deletes a pod of a StatefulSet; returns the next pod of that name once it is Ready."""
+    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+    workspace.api.delete(f"{workspace.pods_path}/{name}").granted()
+
+    def next_pods() -> list[Object]:
+        return [
+            ready
+            for ready in workspace.list_ready_pods()
+            if ready["metadata"]["name"] == name and ready["metadata"]["uid"] != uid
+        ]
+
+    return eventually("another pod of that name", next_pods)[0]
+
+
 def _wait_for_ready_pods(workspace: Workspace, name: str, replicas: int) -> None:
     eventually(
         f"{replicas} pods of {name}",

@@ -13,8 +13,10 @@ from resettle.model.migration_job import GROUP, JOBS_PATH, PLURAL
 from tests.e2e.cluster.workloads import (
     cordon_all_but,
     create_deployment,
+    create_stateful_set,
     pod_spec,
     pods_of,
+    replace_pod,
     uncordon_all,
 )
 from tests.e2e.cluster.workspace import Workspace, eventually
@@ -140,25 +142,6 @@ def test_a_job_for_a_missing_pod_fails(
     assert_failed(status, "MissingPod", says, api=api, account=controller_account)
 
 
-def test_a_job_for_a_pod_that_was_replaced_under_its_name_fails_and_the_new_pod_stays(
-    controller: Run,
-    controller_account: ControllerAccount,
-    account: AuditedUser,
-    api: Api,
-    workspace: Workspace,
-) -> None:
-    old = create_stateful_set(workspace, "db")
-    reference = {"namespace": workspace.name, "name": "db-0", "uid": old["metadata"]["uid"]}
-    new = replace_pod(workspace, old)
-
-    status = wait_for_end(api, create_job(api, old, podRef=reference), controller)
-
-    says = "was replaced by another pod of that name"
-    assert_failed(status, "PodReplaced", says, api=api, account=controller_account)
-    assert account.evictions() == []
-    assert [pod["metadata"]["uid"] for pod in workspace.list_pods()] == [new["metadata"]["uid"]]
-
-
 def test_a_pod_that_is_replaced_while_its_place_is_searched_stays_as_it_is(
     controller: Run,
     controller_account: ControllerAccount,
@@ -167,7 +150,8 @@ def test_a_pod_that_is_replaced_while_its_place_is_searched_stays_as_it_is(
     workspace: Workspace,
     source: str,
 ) -> None:
-    old = create_stateful_set(workspace, "db")
+    create_stateful_set(workspace, "db", 1)
+    (old,) = workspace.list_ready_pods()
     name = create_job(api, old)
     wait_for_condition(api, name, "ReservationScheduled", "False")
     new = replace_pod(workspace, old)
@@ -182,33 +166,6 @@ def test_a_pod_that_is_replaced_while_its_place_is_searched_stays_as_it_is(
     wait_until_clean(api, controller_account)
     assert account.evictions() == []
     assert [pod["metadata"]["uid"] for pod in workspace.list_pods()] == [new["metadata"]["uid"]]
-
-
-def create_stateful_set(workspace: Workspace, name: str) -> Object:
-    """Creates a StatefulSet of one pod; returns the pod once it is ready."""
-    labels = {"app": name}
-    spec = {
-        "replicas": 1,
-        "serviceName": name,
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": pod_spec(workspace, {})},
-    }
-    path = f"/apis/apps/v1/namespaces/{workspace.name}/statefulsets"
-    workspace.api.post(path, {"metadata": {"name": name}, "spec": spec}).granted()
-    return eventually("its pod", workspace.list_ready_pods)[0]
-
-
-def replace_pod(workspace: Workspace, old: Object) -> Object:
-    """Deletes the pod; returns the one that its controller creates under the same name."""
-    workspace.api.delete(f"{workspace.pods_path}/{old['metadata']['name']}").granted()
-    return eventually(
-        "another pod of its name",
-        lambda: [
-            pod
-            for pod in workspace.list_ready_pods()
-            if pod["metadata"]["uid"] != old["metadata"]["uid"]
-        ],
-    )[0]
 
 
 def test_no_place_is_held_for_a_bare_pod(
@@ -260,28 +217,6 @@ def _as_many(workspace: Workspace, count: int) -> list[Object]:
 
 
 # -- workloads and nodes ---------------------------------------------------------------------------
-
-
-def test_a_job_waits_while_its_workload_is_in_the_middle_of_a_rollout(
-    controller: Run,
-    controller_account: ControllerAccount,
-    account: AuditedUser,
-    api: Api,
-    workspace: Workspace,
-) -> None:
-    create_deployment(workspace, "web", 2)
-    pod = workspace.list_ready_pods()[0]
-    with rollout(workspace, "web"):
-        name = create_job(api, pod)
-        wait_for_condition(api, name, "Arbitrated", "False", "WorkloadRollingOut")
-        assert "Deployment web is in the middle of a rollout" in job_status(api, name)["message"]
-        assert account.evictions() == []
-
-    status = wait_for_end(api, name, controller)
-
-    assert status["phase"] == "Succeeded", status
-    wait_until_clean(api, controller_account)
-    assert len(assert_audit_equals_record(account, api, [name])) == 1
 
 
 def test_a_rollout_that_begins_while_a_place_is_searched_ends_the_job(

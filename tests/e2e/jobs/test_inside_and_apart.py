@@ -10,16 +10,16 @@ from typing import Any
 
 import yaml
 
-from resettle.model.migration_job import JOBS_PATH
-from tests.e2e.cluster.policies import OURS, policy
 from tests.e2e.cluster.workloads import create_deployment, report_restarts, uids
 from tests.e2e.cluster.workspace import Workspace, eventually
 from tests.e2e.migration.account import ControllerAccount
 from tests.e2e.migration.fixtures import audited, controller_account, shipped
 from tests.e2e.migration.harness import (
-    FAST,
     RESERVING,
+    Args,
+    job_names,
     start_controller,
+    strategy_policy,
     wait_for_ends,
     wait_until_clean,
 )
@@ -31,8 +31,6 @@ from tools.control_plane.plane import Access
 
 __all__ = ["audited", "controller_account", "shipped"]
 """Fixtures."""
-STRATEGY, ARGS = "RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 40}
-"""Replacements have not restarted yet, so each pod is moved once."""
 OFTEN = ("--descheduling-interval", "1s")
 LEADING = ("--leader-elect", "--leader-elect-resource-namespace")
 READS = {"get", "list", "watch"}
@@ -40,15 +38,8 @@ READS = {"get", "list", "watch"}
 
 def jobs_policy(workspace: Workspace, namespace: str, *, inside: bool) -> Policy:
     """A policy that moves pods with many restarts by jobs that hold a place."""
-    args = {**FAST, **RESERVING, "namespace": namespace}
-    chosen = policy(
-        OURS,
-        STRATEGY,
-        ARGS,
-        workspace,
-        evictor={"minReplicas": 0},
-        plugins={"evict": {"MigrationController": args}, "filter": {"MigrationLimits": {}}},
-    )
+    limited: dict[str, Args] = {"filter": {"MigrationLimits": {}}}
+    chosen = strategy_policy(namespace, workspace, plugins=limited, **RESERVING)
     if inside:
         plugins = chosen["profiles"][0]["plugins"]
         plugins["controller"] = {"enabled": ["MigrationController"]}
@@ -202,8 +193,3 @@ def test_apart_the_descheduler_only_reads_evicts_and_creates_jobs(
     assert account.forbidden_requests() == []
     assert controller.evicted == uids(before)
     assert_audit_agrees(api, audited, controller)
-
-
-def job_names(api: Api) -> list[str]:
-    """The names of all jobs."""
-    return [job["metadata"]["name"] for job in api.items(JOBS_PATH)]

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.e2e.migration.account import ControllerAccount
 from tests.e2e.migration.harness import remove_jobs
-from tests.e2e.processes.run import AuditedUser
+from tests.e2e.processes.run import READ_WORKLOADS, RULES, Account, AuditedUser
 from tools.control_plane.api import Api
 from tools.control_plane.plane import Access
+
+CREATE_JOBS = [
+    {
+        "apiGroups": ["resettle.dev"],
+        "resources": ["podmigrationjobs"],
+        "verbs": ["list", "watch", "create"],
+    },
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +42,17 @@ def controller_account(shipped: ControllerAccount, api: Api) -> Iterator[Control
 def audited(controller_account: ControllerAccount) -> AuditedUser:
     """The requests of the controller from now on."""
     return AuditedUser(controller_account.plane, controller_account.user)
+
+
+@pytest.fixture
+def descheduler(plane: Access, api: Api, tmp_path: Path) -> Iterator[Account]:
+    """An account of a descheduler that moves pods by jobs."""
+    with Account(plane, api, tmp_path, [*RULES, *READ_WORKLOADS, *CREATE_JOBS]) as created:
+        yield created
+
+
+@pytest.fixture
+def run_account(plane: Access, api: Api, tmp_path: Path) -> Iterator[Account]:
+    """An account of a descheduler that evicts pods and reads workloads."""
+    with Account(plane, api, tmp_path, [*RULES, *READ_WORKLOADS]) as created:
+        yield created

@@ -8,17 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from resettle.model.migration_job import JOBS_PATH, PodReference, build_job
-from tests.e2e.cluster.policies import OURS, UNLIMITED
+from tests.e2e.cluster.policies import OURS, UNLIMITED, policy
 from tests.e2e.cluster.workspace import Workspace, eventually, poll
 from tests.e2e.migration.account import ControllerAccount
 from tests.e2e.processes.run import Policy, Run
 from tools.control_plane.api import Api, Object
 
-FAST = {"arbitrationInterval": "100ms", "defaultJobTTL": "30s", "reserveTimeout": "5s"}
-DIRECTLY = {"defaultJobMode": "EvictDirectly", "steering": "None"}
-RESERVING = {"defaultJobMode": "ReservationFirst", "steering": "Soft", "reserveTimeout": "60s"}
+Args = dict[str, Any]
+FAST: Args = {"arbitrationInterval": "100ms", "defaultJobTTL": "30s", "reserveTimeout": "5s"}
+DIRECTLY: Args = {"defaultJobMode": "EvictDirectly", "steering": "None"}
+RESERVING: Args = {
+    "defaultJobMode": "ReservationFirst",
+    "steering": "Soft",
+    "reserveTimeout": "60s",
+}
 MODES = {"EvictDirectly": DIRECTLY, "ReservationFirst": RESERVING}
 """Arguments of MigrationController for each mode."""
+STRATEGY, ARGS = "RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 40}
+"""Replacements have not restarted yet, so each pod is moved once."""
 TERMINAL = ("Succeeded", "Failed", "Aborted")
 
 
@@ -50,6 +57,31 @@ def job_policy(
     }
 
 
+def strategy_policy(
+    namespace: str,
+    *workspaces: Workspace,
+    evictor: Mapping[str, Any] | None = None,
+    plugins: Mapping[str, Mapping[str, Any]] | None = None,
+    top: Mapping[str, Any] | None = None,
+    **args: Any,
+) -> Policy:
+    """A policy that moves pods with many restarts by jobs, which evict directly.
+
+    Placeholders would be in `namespace`; `args` are those of MigrationController, the others
+    those of `policy`.
+    """
+    mover = {**FAST, **DIRECTLY, "namespace": namespace, **args}
+    return policy(
+        OURS,
+        STRATEGY,
+        ARGS,
+        *workspaces,
+        evictor={"minReplicas": 0, **(evictor or {})},
+        plugins={"evict": {"MigrationController": mover}, **(plugins or {})},
+        top=top,
+    )
+
+
 def start_controller(account: ControllerAccount, folder: Path, policy: Policy, *words: str) -> Run:
     """`resettle migration-controller` with this policy, as the shipped account."""
     file = folder / "jobs.policy.json"
@@ -69,6 +101,11 @@ def create_job(api: Api, pod: Object, name: str = "", **spec: Any) -> str:
 def read_job(api: Api, name: str) -> Object:
     """The job as the API server has it."""
     return api.get(f"{JOBS_PATH}/{name}").granted()
+
+
+def job_names(api: Api) -> list[str]:
+    """The names of all jobs."""
+    return [job["metadata"]["name"] for job in api.items(JOBS_PATH)]
 
 
 def job_status(api: Api, name: str) -> Object:

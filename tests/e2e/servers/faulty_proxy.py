@@ -15,7 +15,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, nullcontext, suppress
 from enum import Enum
 from itertools import count
 from pathlib import Path
@@ -81,14 +81,22 @@ class HasKubeconfig(Protocol):
 
 
 class FaultyProxy:
-    """A server that forwards requests, unless there is a fault."""
+    """A server that forwards requests, unless there is a fault.
 
-    def __init__(self, plane: Access, account: HasKubeconfig) -> None:
+    With `in_order` a connection is served once `fault` has seen the request of the one before, so
+    that a rule can stop everything after a certain request.
+    """
+
+    def __init__(self, plane: Access, account: HasKubeconfig, *, in_order: bool = False) -> None:
         self.fault: FaultRule = lambda method, path: None
         self.release = threading.Event()
         """Set once delayed requests may be forwarded."""
         self.waiting = 0
         """The number of requests that are delayed now."""
+        self.accepts = threading.Event()
+        """Cleared while new connections have to wait; each request needs one."""
+        self.accepts.set()
+        self._entrance = threading.Lock() if in_order else nullcontext()
         self._api_port = urlsplit(plane.url).port or 443
         self._client_tls = ssl.create_default_context(cafile=str(plane.papers.ca))
         self._server_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -118,6 +126,7 @@ class FaultyProxy:
         self._account.kubeconfig.write_text(self._direct_config)
         self._closed = True
         self.release.set()
+        self.accepts.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -146,24 +155,31 @@ class FaultyProxy:
             self._start_thread(self._serve_connection, raw)
 
     def _serve_connection(self, raw: socket.socket) -> None:
-        with raw, suppress(OSError):
+        with raw, suppress(OSError), ExitStack() as entrance:
             raw.settimeout(_SECONDS)
             self._track(raw)
+            entrance.enter_context(self._entrance)
+            self.accepts.wait(_SECONDS)
             try:
                 with self._server_tls.wrap_socket(raw, server_side=True) as connection:
                     self._track(connection)
-                    self._forward(connection)
+                    request = _request(connection)
+                    fault = self._fault_of(request)
+                    entrance.close()  # the next connection may be served
+                    if request is not None:
+                        self._forward(connection, request, fault)
                     self._untrack(connection)
             finally:
                 self._untrack(raw)
 
-    def _forward(self, connection: ssl.SSLSocket) -> None:
-        """Forwards one request and its answer."""
-        request = _request(connection)
+    def _fault_of(self, request: bytes | None) -> Fault | None:
         if request is None:
-            return
+            return None
         method, path = request.split(b" ", 2)[:2]
-        fault = self.fault(method.decode(), path.decode())
+        return self.fault(method.decode(), path.decode())
+
+    def _forward(self, connection: ssl.SSLSocket, request: bytes, fault: Fault | None) -> None:
+        """Forwards one request and its answer."""
         if fault is Fault.DROPPED:
             return
         if fault is Fault.BUSY:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from typing import NamedTuple
 
 from resettle.model.kinds import KINDS
 from tests.e2e.cluster.workspace import poll
-from tests.e2e.processes.log_reader import Line
 from tests.e2e.processes.run import Account, Policy, Run, assert_audit_agrees
 from tests.e2e.soak.workloads import Churn, SoakCluster
 from tools.control_plane.api import Api, Object
@@ -147,21 +145,13 @@ def _wait_until_cache_agrees(run: Run, api: Api) -> dict[str, int]:
     """Waits until the cache equals a fresh list; returns the number of objects of each kind."""
     differs = "no cache state was logged"
     for _ in poll(TIMEOUT_SECONDS, 0.5):
-        state = _cache_state(run)
+        state = run.cache_state()
         fresh = {kind: digest(kind, api.items(KINDS[kind].path)) for kind in state}
         cached = {kind: line["digest"] for kind, line in state.items()}
         if cached == fresh:
             return {kind: line["objects"] for kind, line in state.items()}
         differs = ", ".join(kind for kind in cached if cached[kind] != fresh[kind])
     raise AssertionError(f"the cache differs from a fresh list: {differs}\n{run.log_text}")
-
-
-def _cache_state(run: Run) -> dict[str, Line]:
-    """The cache state that the run logs on SIGUSR1, by kind."""
-    before = len(run.lines_of("cache state"))
-    run.signal(signal.SIGUSR1)
-    run.wait_for_more("in flight")
-    return {line["kind"]: line for line in run.lines_of("cache state")[before:]}
 
 
 def digest(kind: str, items: list[Object]) -> str:

@@ -10,6 +10,7 @@ import pytest
 from resettle.framework.verdict import Refusal
 from resettle.framework.view import View
 from resettle.model.semantics import IMPROVED
+from resettle.model.workloads import DepartedPod
 from resettle.plugins.migration_limits import PLUGIN
 from resettle.plugins.migration_limits.args import Args
 from resettle.plugins.migration_limits.rules import MovesInView
@@ -304,3 +305,43 @@ def test_moves_in_flight_count() -> None:
 
     assert refusal is not None
     assert refusal.code == "moving-workload"
+
+
+@pytest.mark.parametrize(
+    ("args", "gone", "code"),
+    [
+        pytest.param({}, {}, "moving-workload", id="one of its workload"),
+        pytest.param({}, {"owner": "uid-other"}, None, id="one of another workload"),
+        pytest.param(
+            {"maxMigratingPerNode": 1}, {"owner": ""}, "moving-node", id="one of its node"
+        ),
+        pytest.param({"maxMigratingPerNode": 1}, {"owner": "", "node": "n1"}, None, id="elsewhere"),
+        pytest.param(
+            {"maxMigratingPerNamespace": 1},
+            {"owner": "", "node": "n1"},
+            "moving-namespace",
+            id="one of its namespace",
+        ),
+        pytest.param(
+            {"maxMigratingGlobally": 1},
+            {"owner": "", "node": "n1", "namespace": "other"},
+            "moving-total",
+            id="any",
+        ),
+    ],
+)
+def test_pods_that_are_gone_count_while_their_moves_go_on(
+    args: dict[str, Any], gone: dict[str, str], code: str | None
+) -> None:
+    snapshot = world(pods(3), *web(3)).snapshot()
+    candidate = snapshot.pod("default", "web-1-0")
+    assert candidate is not None
+    assert candidate.controller is not None
+    place = {"node": "n0", "namespace": "default", "owner": candidate.controller.uid}
+    view = View(snapshot, IMPROVED, departed=(DepartedPod(uid="gone", **{**place, **gone}),))
+    made = build_args(PLUGIN, args)
+    assert isinstance(made, Args)
+
+    refusal = MovesInView(made, view).refusal(candidate)
+
+    assert (refusal.code if refusal else None) == code

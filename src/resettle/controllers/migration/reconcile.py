@@ -91,7 +91,7 @@ class JobController:
         self._tick = parse_duration(args.arbitration_interval).total_seconds()
         self._slots = asyncio.Semaphore(args.max_concurrent_reconciles)
         self._working: dict[str, asyncio.Task[None]] = {}
-        self._seen: dict[str, Hashable] = {}
+        self._seen: dict[str, tuple[Hashable, ...]] = {}
         """What was last known of each job when it was worked on."""
         self._due: dict[str, float] = {}
         """When to look at a job again, by the steady clock."""
@@ -242,7 +242,7 @@ class JobController:
                 self._work(job, observer, counted), name=f"job {job.name}"
             )
 
-    def _fingerprint(self, job: MigrationJob, view: View) -> Hashable:
+    def _fingerprint(self, job: MigrationJob, view: View) -> tuple[Hashable, ...]:
         """What a job depends on, as far as the cache knows; objects change by being replaced."""
         pods = [
             view.pod(job.pod.namespace, job.pod.name),
@@ -281,12 +281,18 @@ class JobController:
                 return
             if isinstance(step, Evict) and not updated.eviction_requested_at:
                 # Refused, or not asked for because the pod changed: what was observed is too old.
-                self._due[job.uid] = self._handle.clock.steady() + RETRY_SECONDS
+                self._pause_after_refusal(updated)
                 return
             if _made_no_difference(step, updated, job):
                 self._look_again(job, SOON_SECONDS)
                 return
             job = updated
+
+    def _pause_after_refusal(self, updated: MigrationJob) -> None:
+        """Ask again after a while, or when anything but our own note of the refusal has changed."""
+        _, *pods = self._seen.get(updated.uid, ("",))
+        self._seen[updated.uid] = (updated.object.metadata.resource_version, *pods)
+        self._due[updated.uid] = self._handle.clock.steady() + RETRY_SECONDS
 
     def _look_again(self, job: MigrationJob, seconds: float) -> None:
         """Look at the job again after so many seconds, if that is sooner than it would be."""
