@@ -412,3 +412,26 @@ def test_a_placeholder_on_the_last_place_does_not_keep_the_pod_that_it_is_for() 
             assert again.code == "no-node-fits"
 
     run_with_timeout(run_scenario())
+
+
+def test_a_refusal_can_be_asked_of_an_older_view() -> None:
+    asked: list[View] = []
+
+    def note_view(args: Any, view: View, pod: Pod) -> Refusal | None:
+        asked.append(view)
+        return None
+
+    noting = Plugin(name="NoteView", filter=note_view)
+    profile = Profile(name="daily", filters=(Instance(noting, Args(), ExtensionPoint.FILTER),))
+    counted = Counted()
+    evictor = LiveEvictor(profile, counted.fresh_view, lambda namespace, name: None)
+    older = evictor.view
+    pods = list(older.pods)
+
+    evictor.refusal(pods[0], view=older)
+    counted.change()
+    counted.pass_seconds(1)
+    evictor.refusal(pods[1], view=older)
+    evictor.refusal(pods[1])
+
+    assert [view is older for view in asked] == [True, True, False]

@@ -266,6 +266,23 @@ def test_a_rollout_is_under_way(kind: str, parts: dict[str, Any], expected: bool
 
 
 @pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        pytest.param({}, False, id="seen by its controller"),
+        pytest.param({"metadata": {"generation": 2}}, True, id="changed since"),
+        pytest.param({"status": {"replicas": 2, "updatedReplicas": 1}}, False, id="a rollout"),
+    ],
+)
+def test_a_change_that_its_controller_has_not_seen_is_not_yet_a_rollout(
+    parts: dict[str, Any], expected: bool
+) -> None:
+    snapshot = snapshot_of(workload("Deployment/web", **parts))
+    (deployment,) = snapshot.deployments.values()
+
+    assert snapshot.workloads.is_outdated(deployment) is expected
+
+
+@pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         pytest.param({"replicas": 0}, {}, False, id="the old one is empty"),

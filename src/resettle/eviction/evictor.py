@@ -188,14 +188,20 @@ class LiveEvictor:
         return self._fresh_view.on_its_loop(lambda: self._live_pod(namespace, name))
 
     def refusal(
-        self, pod: Pod, moving: frozenset[str] | None = None, *, place_held: bool = False
+        self,
+        pod: Pod,
+        moving: frozenset[str] | None = None,
+        *,
+        place_held: bool = False,
+        view: View | None = None,
     ) -> Refusal | None:
         """Why the filters of the profile would not let the pod leave; None if they would.
 
         `moving` are the uids of the pods that count as moving, if not all that are known to move.
         `place_held` says that a place is held for its replacement, which fills the node for others.
+        `view` is the view to ask, if not the newest: pods that are compared need the same.
         """
-        view = self.view
+        view = self.view if view is None else view
         places = frozenset({pod.uid}) if place_held else frozenset()
         if places or (moving is not None and moving != view.moving):
             view = self._derive(view, view.moving if moving is None else moving, places)

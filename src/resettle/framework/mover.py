@@ -128,12 +128,18 @@ class Evictor(Protocol):
         """The pod of this name as of the last watch event."""
 
     def refusal(
-        self, pod: Pod, moving: frozenset[str] | None = None, *, place_held: bool = False
+        self,
+        pod: Pod,
+        moving: frozenset[str] | None = None,
+        *,
+        place_held: bool = False,
+        view: View | None = None,
     ) -> Refusal | None:
         """Why the filters and pre-eviction filters of the profile would not let the pod leave.
 
         `moving` are the uids of the pods that count as moving, if not all that are known to move.
         `place_held` says that a place is held for its replacement, which fills the node for others.
+        `view` is the view to ask, if not the newest: pods that are compared need the same.
         """
 
 

@@ -45,6 +45,8 @@ class Workload(Struct, frozen=True, eq=False, gc=False):
     """Its own controller, such as the Deployment of a ReplicaSet."""
     rolling_out: bool = False
     """Whether its pods are being replaced by a newer version, or its status is out of date."""
+    outdated: bool = False
+    """Whether its controller has not seen its spec yet: a rollout may begin, or only a scaling."""
     suspended: bool = False
     """Whether a Job is suspended, and runs no pods."""
     finished: bool = False
@@ -72,8 +74,13 @@ class UnknownWorkload(Struct, frozen=True):
     @property
     def is_built_in(self) -> bool:
         """Whether it is of a kind of Kubernetes itself, which would be known if it was read."""
-        group = self.api_version.rpartition("/")[0]
-        return self.kind in WORKLOAD_KINDS and group == _GROUPS.get(self.kind, "apps")
+        group, kind = self.scale_name
+        return kind in WORKLOAD_KINDS and group == _GROUPS.get(kind, "apps")
+
+    @property
+    def scale_name(self) -> tuple[str, str]:
+        """Group and kind, as `ScaleKind` has them."""
+        return self.api_version.rpartition("/")[0], self.kind
 
     @property
     def title(self) -> str:
@@ -231,6 +238,13 @@ class Workloads:
         owned = self._owned.get(workload.uid, ())
         return sum(bool(part.desired or part.replicas) for part in owned) > 1 or any(
             part.rolling_out for part in owned if part.desired or part.replicas
+        )
+
+    def is_outdated(self, workload: Workload) -> bool:
+        """Whether it is not known yet if the workload is rolling out."""
+        owned = self._owned.get(workload.uid, ())
+        return workload.outdated or any(
+            part.outdated for part in owned if part.desired or part.replicas
         )
 
 

@@ -56,6 +56,7 @@ class TestRefusal(Struct, frozen=True):
     sentence: str
     temporary: bool = False
     by: str = ""
+    code: str = ""
 
     @property
     def clause(self) -> str:

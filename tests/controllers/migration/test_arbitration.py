@@ -38,8 +38,8 @@ def permit(pod: Pod, accepted: frozenset[str]) -> MoveRefusal | None:
     return None
 
 
-def refuse_as(sentence: str, *, temporary: bool) -> Any:
-    return lambda pod, accepted: TestRefusal(sentence, temporary)
+def refuse_as(sentence: str, *, temporary: bool, code: str = "") -> Any:
+    return lambda pod, accepted: TestRefusal(sentence, temporary, code=code)
 
 
 def at_most(count: int) -> Any:
@@ -60,6 +60,7 @@ def outcome(result: Arbitrated) -> str:
 
 BUSY = refuse_as("waits for n1", temporary=True)
 NO = refuse_as("has a local disk", temporary=False)
+NOWHERE = refuse_as("would take it", temporary=False, code="no-node-fits")
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,7 @@ NO = refuse_as("has a local disk", temporary=False)
         pytest.param(waiting(), permit, "accepted Accepted", id="nothing against it"),
         pytest.param(waiting(), BUSY, "waits WaitingForLimit", id="limit of the moment"),
         pytest.param(waiting(), NO, "ended ForbiddenMigratePod", id="never"),
+        pytest.param(waiting(), NOWHERE, "ended Unschedulable", id="no place can be held"),
         pytest.param(
             waiting(hold="budget web-pdb allows none"),
             permit,

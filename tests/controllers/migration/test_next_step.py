@@ -41,6 +41,7 @@ YIELD = {"placeholderPriority": "Yield"}
 LATE = "6m"
 """Older than the ttl."""
 NO, BUSY = TestRefusal("has a local disk"), TestRefusal("waits for n1", temporary=True)
+NOWHERE = TestRefusal("would take it", code="no-node-fits")
 
 
 def held(**more: Any) -> MigrationJob:
@@ -155,6 +156,16 @@ def test_a_place_is_held_first(job: MigrationJob, observed: Observed, step: str)
             held(conditions=ASKING),
             place(refusal=BUSY),
             "wait +WaitingForLimit",
+        ),
+        "no node would take it": (
+            held(),
+            place(refusal=NOWHERE),
+            "-Failed/Unschedulable delete placeholder",
+        ),
+        "not known whether it rolls out": (
+            held(),
+            place(rolling_out="web rolls out", outdated="web has changed"),
+            "wait +WorkloadRollingOut",
         ),
         "rollout": (
             held(),
@@ -405,6 +416,11 @@ def test_the_place_goes_to_the_replacement(
             "-Eviction=Unknown/Evicting evict victim +Eviction=False/Evicting",
         ),
         "refused": (job(settings=DIRECT), seen(refusal=NO), "Failed/ForbiddenMigratePod"),
+        "no node would take it": (
+            job(settings=DIRECT),
+            seen(refusal=NOWHERE),
+            "Failed/ForbiddenMigratePod",
+        ),
         "refused for now": (job(settings=DIRECT), seen(refusal=BUSY), "wait +WaitingForLimit"),
         "rollout": (
             job(settings=DIRECT),

@@ -87,6 +87,22 @@ STATEFUL = {
             id="a pod for each job, in the order of the evictions",
         ),
         pytest.param(
+            [evicting("j"), evicting("k", status={"siblings": ["b"]})],
+            [created("a", "30s"), created("b", "30s")],
+            {"j": "b", "k": "a"},
+            id="the first leaves the pod that the second can take",
+        ),
+        pytest.param(
+            [
+                evicting("j"),
+                evicting("k", status={"siblings": ["c"]}),
+                evicting("l", status={"siblings": ["b", "c"]}),
+            ],
+            [created("a", "30s"), created("b", "30s"), created("c", "30s")],
+            {"j": "c", "k": "b", "l": "a"},
+            id="three that were evicted one after the other",
+        ),
+        pytest.param(
             [evicting("j"), evicting("k", "10s", status=CLAIM)],
             [created("a", "5s"), created("b", "4s")],
             {"j": "b", "k": "a"},

@@ -29,7 +29,6 @@ from tests.e2e.migration.harness import (
 from tests.e2e.migration.jobs import (
     DIRECT,
     JobWatch,
-    ObjectWatch,
     assert_audit_equals_record,
     audited,
     delete_jobs,
@@ -40,6 +39,7 @@ from tests.e2e.migration.jobs import (
     wait_for_condition,
     writes_to_job,
 )
+from tests.e2e.migration.watching import ObjectWatch
 from tests.e2e.processes.run import Policy
 from tests.e2e.servers.faulty_proxy import Fault, FaultyProxy
 from tools.control_plane.api import Api, Object

@@ -14,6 +14,7 @@ from tests.e2e.cluster.workspace import Workspace, eventually, poll
 from tests.e2e.migration.account import ControllerAccount
 from tests.e2e.migration.harness import (
     conditions_of,
+    job_policy,
     wait_for_end,
     wait_until_clean,
 )
@@ -79,10 +80,18 @@ def _assert_order(audited: AuditedUser, account: ControllerAccount) -> None:
     assert ("create", "eviction") in made[1:]
 
 
+@pytest.mark.parametrize(
+    ("node_fit", "says"), [(False, "Insufficient cpu"), (True, "no other node would take it")]
+)
 def test_without_room_elsewhere_the_pod_is_never_asked_to_leave(
-    controller_account: ControllerAccount, workspace: Workspace, plane: Access, tmp_path: Path
+    node_fit: bool,
+    says: str,
+    controller_account: ControllerAccount,
+    workspace: Workspace,
+    plane: Access,
+    tmp_path: Path,
 ) -> None:
-    policy = held_place_policy(controller_account, reserveTimeout="3s")
+    policy = job_policy(controller_account, evictor={"nodeFit": node_fit}, reserveTimeout="3s")
     with Scene(workspace, controller_account) as scene:
         scene.start_workload()
         scene.open(*(node for node in workspace.nodes if node != scene.source))
@@ -100,7 +109,7 @@ def test_without_room_elsewhere_the_pod_is_never_asked_to_leave(
             wait_until_clean(workspace.api, controller_account)
 
         assert (status["phase"], status["reason"]) == ("Failed", "Unschedulable")
-        assert "Insufficient cpu" in status["message"]
+        assert says in status["message"]
         assert scene.has_victim()
         assert audited.eviction_requests() == []
 

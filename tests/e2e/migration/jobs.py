@@ -6,16 +6,10 @@ deleted, and a pod on a node without a kubelet does not start.
 
 from __future__ import annotations
 
-import http.client
 import json
-import socket
-import ssl
-import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Any, Self
-from urllib.parse import urlsplit
+from contextlib import contextmanager
+from typing import Any
 
 from resettle.model.migration_job import JOBS_PATH
 from resettle.testing import node
@@ -23,60 +17,12 @@ from tests.e2e.cluster.workloads import report_status
 from tests.e2e.cluster.workspace import Workspace, eventually
 from tests.e2e.migration.account import ControllerAccount
 from tests.e2e.migration.harness import TERMINAL, conditions_of, job_status, read_job
+from tests.e2e.migration.watching import ObjectWatch
 from tests.e2e.processes.run import AuditedUser
 from tools.control_plane.api import Api, Object
 
 FINALIZER = "example.com/stays"
 DIRECT = {"mode": "EvictDirectly"}
-SECONDS = 60
-
-
-class ObjectWatch:
-    """Every version that each object has had while the block lasts, in the order of the writes."""
-
-    def __init__(self, api: Api, path: str) -> None:
-        self._api, self._path = api, path
-        self._versions: list[Object] = []
-        self._lock = threading.Lock()
-        tls = ssl.create_default_context(cafile=str(api.ca))
-        address = urlsplit(api.url).netloc
-        self._connection = http.client.HTTPSConnection(address, context=tls, timeout=600)
-        self._thread = threading.Thread(target=self._read, daemon=True)
-
-    def __enter__(self) -> Self:
-        since = self._api.get(self._path).granted()["metadata"]["resourceVersion"]
-        path = f"{self._path}?watch=1&resourceVersion={since}&timeoutSeconds=3600"
-        token = {"Authorization": f"Bearer {self._api.token}"}
-        self._connection.request("GET", path, headers=token)
-        self._response = self._connection.getresponse()
-        assert self._response.status == 200, self._response.read()
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with suppress(OSError, AttributeError):
-            self._connection.sock.shutdown(socket.SHUT_RDWR)
-        self._thread.join(SECONDS)
-        self._connection.close()
-
-    def _read(self) -> None:
-        with suppress(OSError, ValueError, AttributeError, http.client.HTTPException):
-            for line in self._response:
-                event = json.loads(line)
-                assert event["type"] != "ERROR", event
-                with self._lock:
-                    self._versions.append(event["object"] | {"event": event["type"]})
-
-    @property
-    def versions(self) -> list[Object]:
-        """All versions so far, oldest first; `event` says how each came about."""
-        with self._lock:
-            return list(self._versions)
 
 
 class JobWatch(ObjectWatch):

@@ -243,7 +243,8 @@ class Scene:
             "metadata": {"name": name},
             "spec": pod_spec(self.workspace, {**where, **spec}, CPU),
         }
-        self.api.post(self.workspace.pods_path, body).granted()
+        # The API server admits pods of a new PriorityClass a moment after it was created.
+        eventually(f"a pod {name}", lambda: self.api.post(self.workspace.pods_path, body).fine)
         return f"{self.workspace.pods_path}/{name}"
 
 

@@ -7,9 +7,10 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from types import TracebackType
+from typing import Self
 from urllib.parse import urlsplit
 
 from tests.e2e.cluster.workspace import is_ready
@@ -20,29 +21,27 @@ Objects = Mapping[str, Object]
 
 
 class ObjectWatch:
-    """The objects of a list while the block lasts; `on_change` is called after each change.
+    """Every version that each object of a list has had while the block lasts."""
 
-    It is called in the thread of the watch, first with the objects as they were listed.
-    """
-
-    def __init__(self, api: Api, path: str, on_change: Callable[[Objects], None]) -> None:
-        self._api, self._path, self._on_change = api, path, on_change
+    def __init__(self, api: Api, path: str) -> None:
+        self._api, self._path = api, path
         self._objects: dict[str, Object] = {}
-        self._connection = http.client.HTTPSConnection(
-            urlsplit(api.url).netloc, context=ssl.create_default_context(cafile=str(api.ca))
-        )
+        self._versions: list[Object] = []
+        self._lock = threading.Lock()
+        tls = ssl.create_default_context(cafile=str(api.ca))
+        self._connection = http.client.HTTPSConnection(urlsplit(api.url).netloc, context=tls)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._stopping = False
         self.error: Exception | None = None
 
-    def __enter__(self) -> ObjectWatch:
+    def __enter__(self) -> Self:
         listed = self._api.get(self._path).granted()
         self._objects = {item["metadata"]["uid"]: item for item in listed["items"]}
-        self._on_change(self._objects)
-        version = listed["metadata"]["resourceVersion"]
+        self._note_change(self._objects)
+        since = listed["metadata"]["resourceVersion"]
         self._connection.request(
             "GET",
-            f"{self._path}?watch=true&resourceVersion={version}",
+            f"{self._path}?watch=true&resourceVersion={since}&timeoutSeconds=3600",
             headers={"Authorization": f"Bearer {self._api.token}"},
         )
         self._response = self._connection.getresponse()
@@ -69,29 +68,40 @@ class ObjectWatch:
         try:
             for line in self._response:
                 event = json.loads(line)
-                assert event["type"] in ("ADDED", "MODIFIED", "DELETED"), event
-                changed = event["object"]
-                if event["type"] == "DELETED":
+                kind, changed = event["type"], event["object"]
+                assert kind in ("ADDED", "MODIFIED", "DELETED"), event
+                if kind == "DELETED":
                     self._objects.pop(changed["metadata"]["uid"], None)
                 else:
                     self._objects[changed["metadata"]["uid"]] = changed
-                self._on_change(self._objects)
+                with self._lock:
+                    self._versions.append(changed | {"event": kind})
+                self._note_change(self._objects)
         except Exception as error:
             if not self._stopping:
                 self.error = error
+
+    def _note_change(self, objects: Objects) -> None:
+        """Called with the objects as they were listed, and after each change of one of them."""
+
+    @property
+    def versions(self) -> list[Object]:
+        """All versions since the list, oldest first; `event` says how each came about."""
+        with self._lock:
+            return list(self._versions)
 
 
 class FewestServing(ObjectWatch):
     """The smallest number of pods in a namespace that were Ready and staying at the same time."""
 
     def __init__(self, api: Api, namespace: str) -> None:
-        super().__init__(api, f"/api/v1/namespaces/{namespace}/pods", self._count)
+        super().__init__(api, f"/api/v1/namespaces/{namespace}/pods")
         self.fewest = 2**31
 
-    def _count(self, pods: Objects) -> None:
+    def _note_change(self, objects: Objects) -> None:
         serving = [
             pod
-            for pod in pods.values()
+            for pod in objects.values()
             if is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
         ]
         self.fewest = min(self.fewest, len(serving))
@@ -101,13 +111,13 @@ class MostRunning(ObjectWatch):
     """The largest number of jobs that were Running at the same time."""
 
     def __init__(self, api: Api, jobs_path: str) -> None:
-        super().__init__(api, jobs_path, self._count)
+        super().__init__(api, jobs_path)
         self.most = 0
         self.at_most: list[Object] = []
         """The statuses of the jobs when most were Running, for the message of a failing test."""
 
-    def _count(self, jobs: Objects) -> None:
-        statuses = [job.get("status") or {} for job in jobs.values()]
+    def _note_change(self, objects: Objects) -> None:
+        statuses = [job.get("status") or {} for job in objects.values()]
         running = [status for status in statuses if status.get("phase") == "Running"]
         if len(running) > self.most:
             self.most, self.at_most = len(running), running

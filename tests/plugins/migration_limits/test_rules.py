@@ -241,6 +241,34 @@ def test_the_workload_decides(
 
 
 @pytest.mark.parametrize(
+    ("api_version", "kind", "args", "temporary"),
+    [
+        pytest.param("apps/v1", "ReplicaSet", {}, True, id="a kind of Kubernetes"),
+        pytest.param(
+            "apps.kruise.io/v1alpha1",
+            "CloneSet",
+            {"scaleKinds": ["apps.kruise.io/v1beta1/CloneSet"]},
+            True,
+            id="a kind whose scale is read, in another version",
+        ),
+        pytest.param(
+            "apps.kruise.io/v1alpha1", "CloneSet", {}, False, id="a kind that is not read"
+        ),
+    ],
+)
+def test_a_workload_that_is_only_not_read_yet_refuses_for_now(
+    api_version: str, kind: str, args: dict[str, Any], temporary: bool
+) -> None:
+    owner = {"apiVersion": api_version, "kind": kind, "name": "web", "uid": "u"}
+    owners = {"ownerReferences": [{**owner, "controller": True}]}
+
+    refusal = asked(world([pod("web-0", metadata=owners)]), "web-0", **args)
+
+    assert refusal is not None
+    assert (refusal.code, refusal.temporary) == ("workload-unknown", temporary)
+
+
+@pytest.mark.parametrize(
     "args", [{"skipCheckExpectedReplicas": True}, {"skipEvictionGates": ["ExpectedReplicas"]}]
 )
 def test_the_only_replica_moves_where_that_is_not_checked(args: dict[str, Any]) -> None:

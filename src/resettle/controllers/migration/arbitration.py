@@ -33,7 +33,12 @@ from resettle.controllers.migration.status import (
     newer_version_text,
     note_newer_version,
 )
-from resettle.controllers.migration.types import LivePod, MoveRefusal, refusal_text
+from resettle.controllers.migration.types import (
+    LivePod,
+    MoveRefusal,
+    end_of_refused,
+    refusal_text,
+)
 from resettle.model.migration_job import (
     ConditionType,
     JobEnding,
@@ -189,7 +194,7 @@ def _judge(
     refusal = refuse(entry.pod, accepted) if entry.pod is not None else None
     if refusal is not None and not refusal.temporary:
         says = refusal_text(job.pod, refusal)
-        return _fail(job, now, JobReason.FORBIDDEN_MIGRATE_POD, says)
+        return _fail(job, now, end_of_refused(job.settings, refusal), says)
     if entry.hold:
         return _wait(job, now, entry.hold_reason, entry.hold)
     if refusal is not None:

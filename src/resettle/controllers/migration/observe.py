@@ -120,6 +120,7 @@ class JobObserver:
             observed,
             refusal=refusal,
             rolling_out=rollout_of(pod, self._view),
+            outdated=outdated_status(pod, self._view),
             siblings=young_siblings(job, beside, self.workload_of, now),
         )
 
@@ -241,6 +242,14 @@ def rollout_of(pod: Pod, view: View) -> str:
     workload = view.workload_of(pod)
     if isinstance(workload, Workload) and view.snapshot.workloads.is_rolling_out(workload):
         return f"{workload.title} is in the middle of a rollout"
+    return ""
+
+
+def outdated_status(pod: Pod, view: View) -> str:
+    """Why it is not known yet whether the workload of the pod rolls out; empty if it is."""
+    workload = view.workload_of(pod)
+    if isinstance(workload, Workload) and view.snapshot.workloads.is_outdated(workload):
+        return f"the controller of {workload.title} has not seen its last change yet"
     return ""
 
 

@@ -152,7 +152,10 @@ class JobController:
         judgements = arbitrate(
             entries,
             lambda pod, accepted: self._handle.evictor.refusal(
-                pod, (frozenset(moving) | accepted) - {pod.uid}
+                # One view for all: in a newer one a later job may find the slot that was taken.
+                pod,
+                (frozenset(moving) | accepted) - {pod.uid},
+                view=view,
             ),
             now,
             moving,

@@ -4,7 +4,8 @@ A replacement belongs to the same controller, or to the same workload (a Deploym
 from another ReplicaSet), and was created since the eviction was requested. A pod of a StatefulSet
 is replaced by the pod of the same name. Since clocks differ, young pods that existed before the
 request are recorded with the job, and are no replacements. Two jobs never get the same pod: the
-claims in `status.podRef` come first, then the jobs choose in the order of their evictions.
+claims in `status.podRef` come first, then the jobs choose in the order of their evictions, and a
+job takes another pod than its first choice if else one of the jobs would get none.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from resettle.controllers.migration.types import LivePod
 from resettle.model.migration_job import MigrationJob, MoveSource, PodReference
@@ -48,19 +50,39 @@ def find_replacements(
         elif job.eviction_requested_at is not None and job.source is not None:
             waiting.append((job.eviction_requested_at, job.uid, job, job.source))
     by_workload = _by_workload(usable.values(), taken, workload_of)
+    choices: dict[str, list[LivePod]] = {}
     for since, uid, job, source in sorted(waiting, key=lambda entry: entry[:2]):
         candidates = [
             pod
             for pod in _pods_of(source, by_workload)
-            if pod.uid not in taken
-            and pod.uid not in job.siblings
-            and _may_replace(pod, job, source, since)
+            if pod.uid not in job.siblings and _may_replace(pod, job, source, since)
         ]
-        if candidates:
-            chosen = min(candidates, key=lambda pod: _order(pod, since))
-            replacements[uid] = chosen
-            taken.add(chosen.uid)
-    return replacements
+        choices[uid] = sorted(candidates, key=partial(_order, since=since))
+    return replacements | _pair(choices)
+
+
+def _pair(choices: Mapping[str, list[LivePod]]) -> dict[str, LivePod]:
+    """A pod for as many jobs as possible, from the pods that each job may take.
+
+    Of two jobs evicted one after the other, the second knows the replacement of the first as older
+    than its own eviction; if the first took the replacement of the second, none would be left.
+    """
+    takers: dict[str, str] = {}
+
+    def find_pod(job: str, tried: set[str]) -> bool:
+        free = [pod for pod in choices[job] if pod.uid not in takers]
+        for pod in free or choices[job]:
+            if pod.uid in tried:
+                continue
+            tried.add(pod.uid)
+            if pod.uid not in takers or find_pod(takers[pod.uid], tried):
+                takers[pod.uid] = job
+                return True
+        return False
+
+    for job in choices:
+        find_pod(job, set())
+    return {job: pod for job, pods in choices.items() for pod in pods if takers.get(pod.uid) == job}
 
 
 def young_siblings(

@@ -20,6 +20,7 @@ from resettle.model.migration_job import (
     ControllerReference,
     JobPhase,
     JobReason,
+    JobSettings,
     MoveSource,
     PodReference,
     Steering,
@@ -27,11 +28,17 @@ from resettle.model.migration_job import (
 from resettle.model.pod import FINISHED
 from resettle.times import parse_time
 
+_NO_PLACE = ("no-node-fits", "no-place-to-hold")
+"""Codes of refusals because no node would take the pod, so that no place can be held for it."""
 _REVISION_LABELS = ("controller-revision-hash", "pod-template-hash")
 
 
 class MoveRefusal(Protocol):
     """Why a pod must not move now; `framework.verdict.Refusal` fits."""
+
+    @property
+    def code(self) -> str:
+        """The reason for programs."""
 
     @property
     def by(self) -> str:
@@ -55,6 +62,13 @@ def refusal_text(pod: PodReference, refusal: MoveRefusal) -> str:
     if refusal.by:
         return f"{refusal.by} does not let {pod.key} leave: {refusal.clause}"
     return f"{pod.key} {refusal.sentence}"
+
+
+def end_of_refused(settings: JobSettings, refusal: MoveRefusal) -> JobReason:
+    """The reason of a job that ends because of a refusal which waiting does not change."""
+    if settings.reserves and refusal.code in _NO_PLACE:
+        return JobReason.UNSCHEDULABLE
+    return JobReason.FORBIDDEN_MIGRATE_POD
 
 
 class LivePod(Struct, frozen=True, kw_only=True):
@@ -175,6 +189,8 @@ class Observed(Struct, frozen=True, kw_only=True):
     """What the filters say right now."""
     rolling_out: str = ""
     """Why the workload counts as being in the middle of a rollout; empty if it does not."""
+    outdated: str = ""
+    """Why it is not known yet whether the workload rolls out; empty if it is."""
     replacement: LivePod | None = None
     """The claimed replacement while it lives, else the pod that the job should claim."""
     siblings: tuple[str, ...] = ()

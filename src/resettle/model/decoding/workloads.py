@@ -126,6 +126,7 @@ def _workload(
     replicas: int,
     *,
     rolling_out: bool = False,
+    outdated: bool = False,
     suspended: bool = False,
     finished: bool = False,
 ) -> Workload:
@@ -140,7 +141,8 @@ def _workload(
         desired,
         replicas,
         Owner(owner.kind, owner.name, owner.uid, owner.api_version, True) if owner else None,
-        rolling_out,
+        rolling_out or outdated,
+        outdated,
         suspended,
         finished,
     )
@@ -157,13 +159,20 @@ def deployment_of(decoder: Decoder, item: DeploymentObject) -> Workload:
     reason = next((c.reason for c in status.conditions or () if c.type == "Progressing"), None)
     is_new = reason is not None and reason != COMPLETE_ROLLOUT
     rolling_out = (
-        status.observed_generation < meta.generation
         # After a rollout, a pod is missing for a moment whenever one was evicted or is added.
-        or (status.updated_replicas < desired and reason != COMPLETE_ROLLOUT)
+        (status.updated_replicas < desired and reason != COMPLETE_ROLLOUT)
         or status.replicas > status.updated_replicas
         or (is_new and status.available_replicas < desired)
     )
-    return _workload(DEPLOYMENT, APPS, meta, desired, status.replicas, rolling_out=rolling_out)
+    return _workload(
+        DEPLOYMENT,
+        APPS,
+        meta,
+        desired,
+        status.replicas,
+        rolling_out=rolling_out,
+        outdated=status.observed_generation < meta.generation,
+    )
 
 
 def replica_set_of(decoder: Decoder, item: ReplicasObject) -> Workload:
@@ -184,7 +193,7 @@ def _replicas_of(kind: str, api_version: str, item: ReplicasObject) -> Workload:
         meta,
         desired_replicas(item.spec),
         status.replicas,
-        rolling_out=status.observed_generation < meta.generation,
+        outdated=status.observed_generation < meta.generation,
     )
 
 
@@ -209,7 +218,8 @@ def stateful_set_of(decoder: Decoder, item: StatefulSetObject) -> Workload:
         meta,
         desired,
         status.replicas,
-        rolling_out=status.observed_generation < meta.generation or behind,
+        rolling_out=behind,
+        outdated=status.observed_generation < meta.generation,
     )
 
 

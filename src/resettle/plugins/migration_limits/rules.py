@@ -82,6 +82,7 @@ class MovesInView:
         self.args = args
         self.view = view
         self._checks_workloads = args.checks_workloads
+        self._scales = {(kind.group, kind.kind) for kind in args.scales}
         self._by_template: dict[Template, WorkloadCounts | UnknownWorkload | None] = {}
         self._by_uid: dict[str, WorkloadCounts] = {}
         self._evictions: dict[tuple[str, str], list[tuple[str, datetime]]] | None = None
@@ -135,7 +136,11 @@ class MovesInView:
         counts = self.counts_of(pod)
         if not isinstance(counts, UnknownWorkload):
             return None
-        return _with(_REPLACED if counts.replaced else _NOT_KNOWN, workload=counts.title)
+        refusal = _REPLACED if counts.replaced else _NOT_KNOWN
+        # What is only not read yet will be known soon.
+        is_read = counts.is_built_in or counts.scale_name in self._scales
+        refusal = structs.replace(refusal, temporary=is_read and not counts.replaced)
+        return _with(refusal, workload=counts.title)
 
     def is_of_job(self, pod: Pod) -> Refusal | None:
         counts = self._known_counts(pod)

@@ -17,6 +17,7 @@ from resettle.controllers.migration.types import (
     Steer,
     Step,
     Wait,
+    end_of_refused,
     refusal_text,
 )
 from resettle.model.migration_job import (
@@ -134,7 +135,9 @@ def _look_again(current: JobPass) -> Step | None:
     refusal, rolling_out = current.observed.refusal, current.observed.rolling_out
     if refusal is not None and not refusal.temporary:
         says = refusal_text(current.job.pod, refusal)
-        return current.fail(JobReason.FORBIDDEN_MIGRATE_POD, says)
+        return current.fail(end_of_refused(current.job.settings, refusal), says)
+    if current.observed.outdated:
+        return _hold(current, JobReason.WORKLOAD_ROLLING_OUT, current.observed.outdated)
     if rolling_out and current.job.settings.reserves:
         return current.fail(JobReason.WORKLOAD_ROLLING_OUT, rolling_out)
     if rolling_out:
