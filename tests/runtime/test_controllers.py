@@ -117,6 +117,7 @@ class Bench:
             profile=profile.name,
             evictor=unused,
             requests=unused,
+            urgent_requests=unused,
             requests_for=unused,
             report_move=unused,
             set_figure=set_figure,

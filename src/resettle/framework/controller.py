@@ -68,6 +68,9 @@ class ControllerHandle:
     """The filters of that profile over the cluster as it is now."""
     requests: ApiRequests
     """Sends requests, rate limited, and only while this process and this controller may act."""
+    urgent_requests: ApiRequests
+    """The same without the rate limiter, for the few requests that must follow each other at once.
+    """
     requests_for: RequestsFor
     """Requests that move a pod, as a mover gets them.
 

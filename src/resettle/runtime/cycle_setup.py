@@ -179,6 +179,7 @@ class CycleSetup:
                 profile=profile.name,
                 evictor=evictor,
                 requests=requests,
+                urgent_requests=GatedClient(runtime.clients.unlimited, controller_may_act),
                 requests_for=lambda pod, moving=None, *, place_held=False: requests.for_move(
                     lambda: check_pod(pod, evictor, moving, place_held=place_held)
                 ),

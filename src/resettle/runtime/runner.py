@@ -56,6 +56,9 @@ class ComponentSettings(Struct, frozen=True, kw_only=True):
     qps: float = 0.0
     """Requests per second of the rate limited clients; 0 for the default, negative for no limit."""
     burst: int = 0
+    controller_qps: float = 0.0
+    """The same for the requests of all controllers together."""
+    controller_burst: int = 0
     lease: LeaseSettings | None = None
     identity: str = ""
 
@@ -79,7 +82,7 @@ def policy_file_of(
 
 CONTROLLER_QPS = 50.0
 CONTROLLER_BURST = 100
-"""Rate of the requests of all controllers together, as Koordinator's descheduler has it."""
+"""Default rate of the requests of controllers, as Koordinator's descheduler has it."""
 
 
 class Clients(NamedTuple):
@@ -107,12 +110,16 @@ async def open_clients(
             return await stack.enter_async_context(Client(access, limiter, clock))
 
         rate = (settings.qps, settings.burst)
+        for_controllers = (
+            settings.controller_qps or CONTROLLER_QPS,
+            settings.controller_burst or CONTROLLER_BURST,
+        )
         interruptible = InterruptibleClock(clock, stop)
         yield Clients(
             await open_client(clock, -1, 0),
             await open_client(interruptible, *rate),
             await open_client(clock, *rate),
-            await open_client(interruptible, CONTROLLER_QPS, CONTROLLER_BURST),
+            await open_client(interruptible, *for_controllers),
         )
 
 

@@ -198,6 +198,7 @@ def _handle(
         profile=profile.name,
         evictor=evictor,
         requests=requests,
+        urgent_requests=requests,
         requests_for=lambda pod, moving=None, *, place_held=False: requests.for_move(
             lambda: check_pod(pod, evictor, moving, place_held=place_held)
         ),

@@ -107,6 +107,38 @@ class FewestServing(ObjectWatch):
         self.fewest = min(self.fewest, len(serving))
 
 
+class JobStatuses(ObjectWatch):
+    """The last status of each job, by name; waiting for one costs no requests."""
+
+    def __init__(self, api: Api, jobs_path: str) -> None:
+        super().__init__(api, jobs_path, self._note)
+        self._statuses: dict[str, Object] = {}
+        self._changed = threading.Condition()
+
+    def _note(self, jobs: Objects) -> None:
+        with self._changed:
+            for job in list(jobs.values()):
+                self._statuses[job["metadata"]["name"]] = job.get("status") or {}
+            self._changed.notify_all()
+
+    def wait(
+        self, name: str, what: str, check: Callable[[Object], object], seconds: float
+    ) -> Object:
+        """The status of the job once it passes the check; fails with it after so many seconds."""
+        with self._changed:
+            passed = self._changed.wait_for(
+                lambda: bool(check(self._statuses.get(name, {}))), seconds
+            )
+            status = self._statuses.get(name, {})
+        assert passed, f"{what} for {name}: not seen within {seconds:g} s; {json.dumps(status)}"
+        return status
+
+    def status(self, name: str) -> Object:
+        """The last status of the job; empty if it has none yet."""
+        with self._changed:
+            return self._statuses.get(name, {})
+
+
 class MostRunning(ObjectWatch):
     """The largest number of jobs that were Running at the same time."""
 

@@ -7,7 +7,6 @@ unchanged; the command `descheduler` has them as well.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -70,20 +69,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 def _add_access_flags(group: argparse._ArgumentGroup) -> None:
     add_kubeconfig_flag(group, with_upstream_name=True)
     add_context_flag(group)
-    group.add_argument(
-        "--client-connection-qps",
-        metavar="N",
-        type=_parse_number,
-        default=0.0,
-        help="evictions per second; 0 means 5, a negative number no limit",
-    )
-    group.add_argument(
-        "--client-connection-burst",
-        metavar="N",
-        type=int,
-        default=0,
-        help="burst of evictions; 0 means 10",
-    )
+    daemon.add_rate_flags(group, "evictions", qps=5, burst=10)
 
 
 def run_settings(arguments: argparse.Namespace) -> RunSettings:
@@ -111,17 +97,6 @@ def _policy_file(policy: str) -> str:
             "--policy: the policy is read before every cycle, so stdin cannot be used; name a file"
         )
     return policy
-
-
-def _parse_number(word: str) -> float:
-    """A finite number."""
-    try:
-        number = float(word)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"`{word}` is not a number")
-    return number
 
 
 def _background_evictions(gates: Sequence[str]) -> bool:

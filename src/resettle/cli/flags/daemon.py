@@ -1,4 +1,4 @@
-"""Flags of components that run for long: leader election, the HTTPS endpoint, and traces.
+"""Flags of components that run for long: leader election, rates, the HTTPS endpoint, and traces.
 
 Each group has a function that adds its flags and one that turns them into settings. Names and
 defaults are those of upstream, kubernetes-sigs/descheduler.
@@ -7,6 +7,7 @@ defaults are those of upstream, kubernetes-sigs/descheduler.
 from __future__ import annotations
 
 import argparse
+import math
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,35 @@ _TIMES = {
     "leader_elect_renew_deadline": "renew_deadline_seconds",
     "leader_elect_retry_period": "retry_period_seconds",
 }
+
+
+def add_rate_flags(group: argparse._ActionsContainer, what: str, *, qps: float, burst: int) -> None:
+    """Add the flags that limit the rate of requests; `qps` and `burst` are what zero stands for."""
+    group.add_argument(
+        "--client-connection-qps",
+        metavar="N",
+        type=_parse_number,
+        default=0.0,
+        help=f"{what} per second; 0 means {qps:g}, a negative number no limit",
+    )
+    group.add_argument(
+        "--client-connection-burst",
+        metavar="N",
+        type=int,
+        default=0,
+        help=f"burst of {what}; 0 means {burst}",
+    )
+
+
+def _parse_number(word: str) -> float:
+    """A finite number."""
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"`{word}` is not a number")
+    return number
 
 
 def add_lease_flags(group: argparse._ActionsContainer, name: str) -> None:

@@ -43,6 +43,7 @@ from resettle.controllers.migration.types import (
     Steer,
     Step,
     StopGating,
+    read_live_pod,
 )
 from resettle.errors import ClusterError, NotThisPod
 from resettle.eviction.eviction_api import EvictionAPI
@@ -83,6 +84,8 @@ class StepRunner:
         instance: str,
     ) -> None:
         self._api = api
+        self._urgent = MigrationApi(handle.urgent_requests)
+        """For the hand-over: between its requests another pod can take the place."""
         self._handle = handle
         self._namespace = namespace
         self._image = image
@@ -195,7 +198,18 @@ class StepRunner:
     async def _delete_placeholder(self, job: MigrationJob, sight: Sight) -> None:
         placeholder = sight.observed.placeholder
         if placeholder is not None:
-            await self._api.delete(pod_path(self._namespace, placeholder.name), placeholder.uid, 0)
+            path = pod_path(self._namespace, placeholder.name)
+            await self._urgent.delete(path, placeholder.uid, 0)
+
+    async def _still_has_place(self, job: MigrationJob) -> bool:
+        """Whether the place that the job was given is held at this moment."""
+        pod = await self._urgent.get_pod(self._namespace, placeholder_name(job.uid))
+        placeholder = read_live_pod(pod) if pod else None
+        return (
+            placeholder is not None
+            and not placeholder.is_lost
+            and placeholder.node == job.node_name
+        )
 
     # -- steering ----------------------------------------------------------------------------------
 
@@ -240,14 +254,14 @@ class StepRunner:
     async def release_gate(self, pod: PodReference) -> None:
         """Remove our scheduling gate from the pod, if it is still the pod of that uid."""
         for _ in range(_TRIES):
-            document = await self._api.get_pod(pod.namespace, pod.name)
+            document = await self._urgent.get_pod(pod.namespace, pod.name)
             if document is None or document["metadata"].get("uid") != pod.uid:
                 return
             patch = ungate_patch(document)
             if patch is None:
                 return
             try:
-                await self._api.merge(path_of(pod), patch)
+                await self._urgent.merge(path_of(pod), patch)
             except WrittenMeanwhile:
                 continue
             return
@@ -263,6 +277,8 @@ class StepRunner:
         if pod is None:
             return None
         await self._wait_for_turn()
+        if job.settings.reserves and not await self._still_has_place(job):
+            return None  # it was lost while the eviction waited for its turn
         trigger = job.annotations.get(EVICT_TRIGGER) or BY_HAND
         reason = job.annotations.get(EVICT_REASON) or "a migration job was created"
         profile = job.annotations.get(PROFILE) or self._handle.profile
@@ -301,7 +317,7 @@ class StepRunner:
         if sight.replacement is not None and step.pin:
             patch = pin_patch(sight.replacement, step.pin)
             if patch is not None:
-                await self._api.merge(path_of(step.pod), patch)
+                await self._urgent.merge(path_of(step.pod), patch)
         if step.nominate:
             await self._nominate(step.pod, step.nominate)
         await self._delete_placeholder(job, sight)
@@ -312,7 +328,7 @@ class StepRunner:
         """Name the node as the nominated one; it only helps, so a refusal is no obstacle."""
         try:
             patch = {"status": {"nominatedNodeName": node}}
-            await self._api.merge(f"{path_of(pod)}/status", patch)
+            await self._urgent.merge(f"{path_of(pod)}/status", patch)
         except ClusterError:
             return
 

@@ -78,6 +78,7 @@ def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     access = command.add_argument_group("access to the cluster")
     add_kubeconfig_flag(access, with_upstream_name=True)
     add_context_flag(access)
+    daemon.add_rate_flags(access, "requests", qps=50, burst=100)
     add_lease_flags(command.add_argument_group("leader election"), MIGRATION_CONTROLLER_LEASE)
     daemon.add_endpoint_flags(command, port=PORT)
     add_log_flags(command.add_argument_group("log, on stderr"))
@@ -130,6 +131,8 @@ def job_controller_settings(arguments: argparse.Namespace) -> JobControllerSetti
         policy_file=arguments.policy,
         lenient=arguments.lenient,
         interval=PASS_SECONDS,
+        controller_qps=arguments.client_connection_qps,
+        controller_burst=arguments.client_connection_burst,
         profile=arguments.profile,
         dry_run=arguments.dry_run,
         lease=lease_settings(arguments, ""),
