@@ -71,9 +71,9 @@ def run_until_ended(server: ApiServer, *keepers: Keeper) -> None:
 @pytest.mark.parametrize(
     "faults",
     [
-        pytest.param([refuse_eviction("the budget is spent", times=3)], id="for the same reason"),
+        pytest.param([refuse_eviction("the budget is spent", times=2)], id="for the same reason"),
         pytest.param(
-            [refuse_eviction(f"the budget lacks {missing}") for missing in (3, 2, 1)],
+            [refuse_eviction(f"the budget lacks {missing}") for missing in (2, 1)],
             id="for another reason each time",
         ),
     ],
@@ -81,19 +81,19 @@ def run_until_ended(server: ApiServer, *keepers: Keeper) -> None:
 def test_after_a_refused_eviction_there_is_a_pause(
     faults: list[Fault], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reconcile, "RETRY_SECONDS", 0.4)
+    monkeypatch.setattr(reconcile, "RETRY_SECONDS", 0.8)
     times: list[float] = []
 
-    def asked_four_times() -> bool:
+    def asked_three_times() -> bool:
         if eviction_requests(server) > len(times):
             times.append(time.monotonic())
-        return len(times) == 4
+        return len(times) == 3
 
     with serve(*faults) as server:
-        run_controller(PLUGIN, server, asked_four_times, **DIRECTLY)
+        run_controller(PLUGIN, server, asked_three_times, **DIRECTLY)
 
     gaps = [later - earlier for earlier, later in pairwise(times)]
-    assert min(gaps) > 0.3, gaps
+    assert min(gaps) > 0.4, gaps
 
 
 def test_a_job_that_is_aborted_after_a_refused_eviction_ends_without_a_second_request() -> None:
