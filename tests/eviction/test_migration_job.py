@@ -75,7 +75,7 @@ def test_the_evictions_that_jobs_record_count_for_limits_over_time() -> None:
     requested = {"evictionRequestedAt": before("90s")}
     jobs = [job("asked", status=requested), job("ended", status={**requested, **ENDED}), job()]
 
-    evictions = evictions_by_jobs(snapshot(jobs), DEFAULTS)
+    evictions = evictions_by_jobs(snapshot(jobs))
 
     assert [(eviction.pod, eviction.owner) for eviction in evictions] == [("victim", "rs-web")] * 2
     # Never too early: what the status says is rounded down to the second.

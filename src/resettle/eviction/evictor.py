@@ -18,9 +18,11 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from resettle.clock import Clock
+from resettle.framework.admission import PLACEHOLDER_POD
 from resettle.framework.profile import Profile, ProfileFilters
 from resettle.framework.verdict import Refusal
 from resettle.framework.view import View
+from resettle.model.migration_job import PLACEHOLDER
 from resettle.model.pod import Pod
 
 _SHORTEST_SECONDS = 0.1
@@ -201,6 +203,8 @@ class LiveEvictor:
         `place_held` says that a place is held for its replacement, which fills the node for others.
         `view` is the view to ask, if not the newest: pods that are compared need the same.
         """
+        if PLACEHOLDER in pod.labels:
+            return PLACEHOLDER_POD
         view = self.view if view is None else view
         places = frozenset({pod.uid}) if place_held else frozenset()
         if places or (moving is not None and moving != view.moving):

@@ -103,8 +103,13 @@ class InFlightMoves:
 
     @property
     def moving(self) -> frozenset[str]:
-        """The uids of the pods in flight."""
-        return frozenset(self._moves)
+        """The uids of the pods in flight; objects that ask for moves count for themselves soon."""
+        latest = self._clock.steady() - REQUESTED_SECONDS
+        return frozenset(
+            uid
+            for uid, entry in self._moves.items()
+            if entry.stage is not MoveStage.REQUESTED or entry.since >= latest
+        )
 
     def add(self, move: Move, response: MoveResponse) -> None:
         """Follow a move from now on, unless its end has been seen already."""
@@ -145,7 +150,7 @@ class InFlightMoves:
         if after is None:
             return
         entry = self._moves.get(after.uid)
-        if self._background and _is_moved_by_others(after):
+        if self._background and is_moved_by_others(after):
             self._confirm(after, entry)
         elif entry is not None:
             self._follow(entry, before, after)
@@ -200,7 +205,8 @@ class InFlightMoves:
         self._on_ended(entry, left)
 
 
-def _is_moved_by_others(pod: Pod) -> bool:
+def is_moved_by_others(pod: Pod) -> bool:
+    """Whether another controller says that it is moving the pod."""
     return pod.has_annotation(ON_REQUEST) and pod.has_annotation(IN_PROGRESS) and not pod.finished
 
 

@@ -25,12 +25,14 @@ from resettle.model.migration_job import (
     JOBS_PATH,
     KIND,
     PLURAL,
+    TERMINAL,
     JobOptions,
     JobSettings,
     MigrationJob,
     PodMigrationJob,
     PodReference,
     build_job,
+    read_eviction,
     read_job,
 )
 from resettle.model.pod import Pod
@@ -42,6 +44,7 @@ JOB_KIND = Kind(KIND, PodMigrationJob, JOBS_PATH, optional=True)
 CREATOR = "resettle"
 """What the label `created-by` of these jobs says."""
 _CREATED = 201
+_SERVER_ERROR = 500
 
 
 class MigrationJobMover(Struct, frozen=True):
@@ -63,6 +66,9 @@ class MigrationJobMover(Struct, frozen=True):
             return MoveResponse(MoveResult.ERROR, str(error))
         if reply.status == _CREATED:
             return MoveResponse(MoveResult.REQUESTED)
+        if reply.status >= _SERVER_ERROR:
+            says = f"the API server answered {reply.status}; the job may exist all the same"
+            return MoveResponse(MoveResult.UNKNOWN, says)
         return MoveResponse(MoveResult.ERROR, _why_not(Answer(reply.status, reply.body)))
 
     def job_for(self, move: Move, options: Options) -> dict[str, object]:
@@ -115,17 +121,19 @@ def _why_not(answer: Answer) -> str:
             return message or f"the API server answered {answer.status}"
 
 
-def jobs_in(snapshot: Snapshot, settings: JobSettings) -> Iterator[MigrationJob]:
-    """All jobs of the snapshot; `settings` apply where a job says nothing."""
-    return (read_job(job, settings) for job in snapshot.others.get(KIND, ()))
+def jobs_under_way(snapshot: Snapshot, settings: JobSettings) -> Iterator[MigrationJob]:
+    """The jobs that have not ended; `settings` apply where a job says nothing."""
+    return (
+        read_job(job, settings)
+        for job in snapshot.others.get(KIND, ())
+        if job.status.get("phase") not in TERMINAL
+    )
 
 
 def moving_by_jobs(snapshot: Snapshot, settings: JobSettings) -> frozenset[str]:
     """Uids of the pods whose jobs have not ended, those that wait included."""
     uids = set()
-    for job in jobs_in(snapshot, settings):
-        if job.is_terminal:
-            continue
+    for job in jobs_under_way(snapshot, settings):
         uid = job.source.uid if job.source else job.pod.uid
         if not uid and (pod := snapshot.pod(job.pod.namespace, job.pod.name)):
             uid = pod.uid  # a person named the pod only
@@ -136,9 +144,9 @@ def moving_by_jobs(snapshot: Snapshot, settings: JobSettings) -> frozenset[str]:
 def departed_by_jobs(snapshot: Snapshot, settings: JobSettings) -> tuple[DepartedPod, ...]:
     """The pods that are gone while their jobs have not ended."""
     departed = []
-    for job in jobs_in(snapshot, settings):
+    for job in jobs_under_way(snapshot, settings):
         source = job.source
-        if job.is_terminal or source is None or not job.is_accepted:
+        if source is None or not job.is_accepted:
             continue
         pod = snapshot.pod(job.pod.namespace, job.pod.name)
         if pod is None or pod.uid != source.uid:
@@ -147,16 +155,14 @@ def departed_by_jobs(snapshot: Snapshot, settings: JobSettings) -> tuple[Departe
     return tuple(departed)
 
 
-def evictions_by_jobs(snapshot: Snapshot, settings: JobSettings) -> tuple[Eviction, ...]:
-    """The evictions that jobs have recorded."""
-    return tuple(
-        Eviction(
-            job.source.uid,
-            job.source.owner.uid if job.source.owner else "",
-            job.pod.namespace,
+def evictions_by_jobs(snapshot: Snapshot) -> tuple[Eviction, ...]:
+    """The evictions that jobs have recorded, those that ended included."""
+    evictions = []
+    for job in snapshot.others.get(KIND, ()):
+        source, at = read_eviction(job)
+        if source and at:
+            owner = source.owner.uid if source.owner else ""
+            namespace = job.spec.get("podRef", {}).get("namespace", "")
             # Times in a status have no fractions of a second.
-            job.eviction_requested_at + timedelta(seconds=1),
-        )
-        for job in jobs_in(snapshot, settings)
-        if job.source and job.eviction_requested_at
-    )
+            evictions.append(Eviction(source.uid, owner, namespace, at + timedelta(seconds=1)))
+    return tuple(evictions)

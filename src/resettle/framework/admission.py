@@ -25,7 +25,8 @@ from resettle.framework.plan_state import PlanState
 from resettle.framework.profile import Profile, ProfileFilters, first_refusal
 from resettle.framework.verdict import ADMITTED, MOVING, Refusal, Verdict, verdict_of
 from resettle.framework.view import View
-from resettle.model.migration_job import PLACEHOLDER, Steering
+from resettle.model.constraints import NO_SCHEDULE, Taint
+from resettle.model.migration_job import PLACEHOLDER, TAINT, Steering
 from resettle.model.node_index import NodeSet
 from resettle.model.pod import Pod
 from resettle.placement.diagnosis import Diagnosis, NodeChecks, diagnose
@@ -61,6 +62,8 @@ NO_PLACE_TO_HOLD = Refusal(
 )
 PLACEHOLDER_POD = Refusal("placeholder", "holds a place for a pod that is being moved", "plan")
 ALREADY_PLANNED = Refusal("already-planned", "is in this plan already", "plan")
+_MOVING_AWAY = Taint(TAINT, NO_SCHEDULE)
+"""What keeps a replacement off its old node with Hard steering, unless the pod tolerates it."""
 _BY_FORECAST = (WOULD_RETURN.code, WOULD_STRAY.code)
 """Refusals that follow from where the scheduler would most likely put the replacement."""
 
@@ -139,7 +142,7 @@ class Admission:
             return NO_BETTER_NODE
         if packing or self._steering is Steering.GATE:
             return None
-        if self._steering is Steering.HARD:
+        if self._steering is Steering.HARD and not pod.spec.tolerates(_MOVING_AWAY):
             likely = projection.highest_scored_node(pod, feasible & ~self._own_node(pod))
         else:
             likely = projection.likely_node(pod, feasible)

@@ -104,8 +104,8 @@ class Spec(Struct, frozen=True, eq=False):
     claim_volumes: bool = False
     ephemeral_claims: bool = False
     resource_claims: bool = False
-    gated: bool = False
-    """Whether the pod has scheduling gates."""
+    gates: tuple[str, ...] = ()
+    """Names of the scheduling gates."""
     host_ports: tuple[HostPort, ...] = ()
 
     @property

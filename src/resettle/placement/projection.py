@@ -76,7 +76,7 @@ class Projection:
         nodes &= self.capacity.enough_for(demand)
         if own:
             nodes = nodes | own if self.capacity.still_fits(demand, current) else nodes & ~own
-        if spec.gated or spec.resource_claims:
+        if spec.gates or spec.resource_claims:
             return 0
         if spec.host_ports:
             nodes &= self._ports.free_for(pod)
@@ -125,7 +125,7 @@ class Projection:
             spec = template.spec
             plain = self._simple[template] = not (
                 spec.pinned
-                or spec.gated
+                or spec.gates
                 or spec.resource_claims
                 or spec.host_ports
                 or spec.claim_volumes
@@ -240,7 +240,7 @@ class Projection:
         for taint, nodes in node_index.tainted.items():
             if taint.hard and not spec.tolerates(taint):
                 yield "taint", f"taint {taint}", node_index.all_nodes & ~nodes
-        if spec.gated:
+        if spec.gates:
             yield "gated", "scheduling gates", 0
         if spec.resource_claims:
             yield "devices", "devices that the snapshot does not know", 0

@@ -1,4 +1,4 @@
-"""How steps are carried out: which requests wait for their turn, and the last look at the place."""
+"""How steps are carried out: which requests wait for others, and the last look at the place."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 
 from resettle.controllers.migration.api import MigrationApi
 from resettle.controllers.migration.apply import StepRunner
+from resettle.controllers.migration.known_jobs import KnownJobs
 from resettle.controllers.migration.observe import Sight
 from resettle.controllers.migration.types import Evict, HandOver, Observed
 from resettle.framework.controller import ControllerHandle
 from resettle.framework.mover import MoveResponse, MoveResult
 from resettle.kube.status import Answer
 from resettle.log import Log
-from resettle.model.migration_job import MigrationJob, PodReference
+from resettle.model.migration_job import DEFAULTS, MigrationJob, PodReference
 from resettle.testing import ManualClock
 from tests.controllers.migration.builders import job, placeholder, successor
 from tests.controllers.migration.fakes import ANY_POD
@@ -70,12 +71,9 @@ class Bench:
             handle,
             namespace="resettle",
             image="pause",
-            wait_for_turn=self._wait_for_turn,
+            jobs=KnownJobs(DEFAULTS),
             instance="i",
         )
-
-    async def _wait_for_turn(self) -> None:
-        self.sent.append("turn")
 
 
 def held_job() -> MigrationJob:
@@ -121,7 +119,7 @@ def test_the_requests_of_a_hand_over_wait_for_no_others() -> None:
         pytest.param({PLACE: place(deletionTimestamp="2026-01-01T00:00:00Z")}, False, id="leaving"),
     ],
 )
-def test_a_pod_is_evicted_only_if_its_place_is_still_held_when_its_turn_comes(
+def test_a_pod_is_evicted_only_if_its_place_is_still_held_right_before(
     objects: dict[str, Object], evicts: bool
 ) -> None:
     bench = Bench(objects)
@@ -130,6 +128,6 @@ def test_a_pod_is_evicted_only_if_its_place_is_still_held_when_its_turn_comes(
 
     asyncio.run(bench.runner.run(held_job(), step, sight, frozenset()))
 
-    assert bench.sent[:2] == ["turn", f"urgent: GET {PLACE}"]
+    assert bench.sent[0] == f"urgent: GET {PLACE}"
     assert any(request.endswith("/eviction") for request in bench.sent) is evicts
     assert [response.result for response in bench.reported] == [MoveResult.EVICTED] * evicts

@@ -18,6 +18,7 @@ from tests.controllers.migration.builders import job, placeholder
 
 HELD = ("ReservationCreated=True/Created", "ReservationScheduled=True/Scheduled")
 ASKED = (*HELD, "Eviction=Unknown/Evicting")
+REFUSED = (*HELD, "Eviction=False/EvictionRefused")
 BOUND = (*ASKED, "ReservationBound=True/OnReservedNode")
 PREFER, NO = "PreferNoSchedule", "NoSchedule"
 ENDED = {"phase": "Failed"}
@@ -27,7 +28,7 @@ NEWER = {"color": "red"}
 
 def steered(how: str = "Soft", *, node: str = "n1", **more: Any) -> MigrationJob:
     settings = {"steering": how, **more.pop("settings", {})}
-    defaults: dict[str, Any] = {"conditions": HELD, "settings": settings}
+    defaults: dict[str, Any] = {"conditions": ASKED, "settings": settings}
     return job(**{**defaults, "source": {"nodeName": node}, **more})
 
 
@@ -50,12 +51,9 @@ def steered(how: str = "Soft", *, node: str = "n1", **more: Any) -> MigrationJob
         ),
         pytest.param([steered(status=ENDED)], {}, id="ended"),
         pytest.param([steered(status=ENDING)], {}, id="about to end"),
-        pytest.param([steered(spec={"paused": True})], {}, id="paused before the eviction"),
-        pytest.param(
-            [steered(spec={"paused": True}, conditions=ASKED)],
-            {"n1": PREFER},
-            id="paused after the eviction",
-        ),
+        pytest.param([steered(conditions=HELD)], {}, id="waits for its turn"),
+        pytest.param([steered(conditions=REFUSED)], {}, id="waits for a budget"),
+        pytest.param([steered(spec={"paused": True})], {"n1": PREFER}, id="paused too late"),
         pytest.param([steered(metadata={"annotations": {ABORT: ""}})], {}, id="aborted"),
         pytest.param(
             [steered(metadata={"deletionTimestamp": before("1s")})], {}, id="being deleted"
@@ -69,6 +67,13 @@ def test_a_node_is_tainted_while_a_pod_leaves_it(
     jobs: list[MigrationJob], taints: dict[str, str]
 ) -> None:
     assert desired_taints(jobs) == taints
+
+
+def test_a_job_that_is_about_to_evict_keeps_the_taint_it_has_just_set() -> None:
+    about_to_evict = steered(conditions=REFUSED)
+
+    assert desired_taints([about_to_evict], {about_to_evict.uid}) == {"n1": PREFER}
+    assert desired_taints([steered(conditions=HELD[:1])], {about_to_evict.uid}) == {}
 
 
 def test_taints_of_a_newer_version_are_left_alone() -> None:
@@ -112,10 +117,6 @@ def test_priority_classes_stay_while_a_job_or_a_placeholder_uses_them() -> None:
     assert unneeded_priority_classes(jobs, existing) == [
         "resettle-hold-0",
         "resettle-hold-9",
-        "resettle-yield",
-    ]
-    assert unneeded_priority_classes(jobs, existing, used=["resettle-hold-9"]) == [
-        "resettle-hold-0",
         "resettle-yield",
     ]
     yielding = job(settings={"placeholderPriority": "Yield"})

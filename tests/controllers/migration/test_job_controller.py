@@ -11,9 +11,16 @@ import pytest
 from resettle.controllers.migration import reconcile
 from resettle.controllers.migration.api import job_event
 from resettle.controllers.migration.manifests.crd import pod_migration_job_crd
+from resettle.controllers.migration.next_step import next_step
 from resettle.controllers.migration.plugin import PLUGIN
 from resettle.framework import Plugin, Refusal
-from resettle.model.migration_job import ABORT, PodReference, build_job
+from resettle.model.migration_job import (
+    ABORT,
+    PLACEHOLDER,
+    MigrationJob,
+    PodReference,
+    build_job,
+)
 from resettle.testing import ApiServer, Fault, cluster, node, pod, run_controller, workload
 from resettle.testing.builders import NOW
 from tests.controllers.migration.builders import job
@@ -24,6 +31,7 @@ WORLD = cluster(
     node("n2"),
     workload("ReplicaSet/web", namespace="shop", replicas=3),
 )
+WEB_JOBS = ((1, "j"), (2, "bad"))
 NO = Refusal("no", "is wanted where it is")
 NOT_NOW = Refusal("not-now", "waits for its turn", temporary=True)
 
@@ -108,6 +116,115 @@ def test_a_job_that_is_aborted_after_a_refused_eviction_ends_without_a_second_re
         run_controller(PLUGIN, server, is_aborted, **DIRECTLY)
 
         assert eviction_requests(server) == 1
+
+
+# -- what one job does to the controller, and to other jobs ----------------------------------------
+
+
+def test_a_job_that_has_ended_does_not_keep_the_controller_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passes: list[float] = []
+    run_pass = reconcile.JobController._pass
+
+    def count(controller: reconcile.JobController) -> None:
+        passes.append(time.monotonic())
+        run_pass(controller)
+
+    monkeypatch.setattr(reconcile.JobController, "_pass", count)
+    ended: list[float] = []
+
+    def two_seconds_after_the_end() -> bool:
+        if has_ended(server) and not ended:
+            ended.append(time.monotonic() + 0.5)
+        return bool(ended) and time.monotonic() > ended[0] + 2
+
+    with serve() as server:
+        options: dict[str, Any] = {"gracePeriodSeconds": 0}
+        run_controller(
+            PLUGIN, server, two_seconds_after_the_end, delete_options=options, **DIRECTLY
+        )
+
+    # One for each arbitrationInterval of half a second.
+    assert sum(at > ended[0] for at in passes) <= 5
+
+
+def test_a_fault_in_one_job_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail_for_one(job: MigrationJob, observed: Any, now: Any) -> Any:
+        if job.name == "bad":
+            raise ZeroDivisionError("a fault")
+        return next_step(job, observed, now)
+
+    monkeypatch.setattr(reconcile, "next_step", fail_for_one)
+    world = cluster(
+        node("n1").holding(pod("web-1", namespace="shop", owner="ReplicaSet/web")),
+        node("n2").holding(pod("web-2", namespace="shop", owner="ReplicaSet/web")),
+        workload("ReplicaSet/web", namespace="shop", replicas=3),
+    )
+    jobs = [build_job(PodReference("shop", f"web-{n}"), name=name) for n, name in WEB_JOBS]
+    with ApiServer([*world.objects, pod_migration_job_crd(), *jobs]) as server:
+        log = run_controller(
+            PLUGIN,
+            server,
+            lambda: has_ended(server),
+            delete_options={"gracePeriodSeconds": 0},
+            **DIRECTLY,
+        )
+
+    assert [line for line in log if "ZeroDivisionError: a fault" in line and "job=bad" in line]
+
+
+def test_a_placeholder_that_is_refused_is_tried_again_after_pauses_that_grow() -> None:
+    times: list[float] = []
+
+    def tried_five_times() -> bool:
+        tries = [r for r in server.requests if r.path.endswith("/namespaces/resettle/pods")]
+        if len(tries) > len(times):
+            times.append(time.monotonic())
+        return len(times) == 5
+
+    refused = Fault(
+        verbs=("create",), path="*/namespaces/resettle/pods", status=403, message="quota", times=9
+    )
+    with serve(refused) as server:
+        run_controller(PLUGIN, server, tried_five_times, steering="None")
+        created = {c["type"]: c for c in status_of(server)["conditions"]}["ReservationCreated"]
+
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert gaps[-1] > max(0.6, 2 * gaps[0]), gaps
+    assert (created["status"], created["reason"]) == ("False", "FailedCreateReservation")
+    assert "quota" in created["message"]
+
+
+def test_a_job_that_is_aborted_while_it_waits_for_its_turn_evicts_nothing() -> None:
+    abort = {"metadata": {"annotations": {ABORT: "true"}}}
+
+    def is_aborted() -> bool:
+        if status_of(server).get("phase") == "Running":
+            server.store.merge("PodMigrationJob", "j", abort, "")
+        return status_of(server).get("phase") == "Aborted"
+
+    with serve() as server:
+        # The first turn is taken by an eviction that is refused; the next comes after 2 seconds.
+        run_controller(PLUGIN, server, is_aborted, evictQPS=0.5, **DIRECTLY)
+
+        assert eviction_requests(server) == 0
+
+
+def test_a_placeholder_is_never_moved_by_a_job() -> None:
+    world = cluster(
+        node("n1").holding(
+            pod("web-1", namespace="shop", owner="ReplicaSet/web", labels={PLACEHOLDER: "true"})
+        ),
+        node("n2"),
+        workload("ReplicaSet/web", namespace="shop", replicas=3),
+    )
+    created = build_job(PodReference("shop", "web-1"), name="j")
+    with ApiServer([*world.objects, pod_migration_job_crd(), created]) as server:
+        run_until_ended(server)
+
+        assert eviction_requests(server) == 0
+        assert "holds a place" in status_of(server)["message"]
 
 
 # -- filters ---------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from resettle.controllers.migration.next_step import next_step
+from resettle.controllers.migration.status import note_eviction_refused
 from resettle.controllers.migration.types import Observed, Wait
-from resettle.model.migration_job import ABORT, MigrationJob, PodReference
+from resettle.model.migration_job import ABORT, GATE_LABEL, MigrationJob, PodReference
 from resettle.testing.builders import NOW, before
 from tests.controllers.migration.builders import (
     SET,
@@ -555,8 +556,12 @@ DELETED = {"deletionTimestamp": before("1s")}
             place(),
             "wait",
         ),
-        "unreadable": (held(), left(unreadable="forbidden"), "wait"),
-        "unreadable after the eviction": (leaving(), left(unreadable="forbidden"), "wait"),
+        "unreadable": (held(), left(unreadable="forbidden"), "wait +Unreadable"),
+        "unreadable after the eviction": (
+            leaving(),
+            left(unreadable="forbidden"),
+            "wait +Unreadable",
+        ),
         "paused": (held(spec={"paused": True}), place(), "wait"),
         "paused, ttl over": (held(spec={"paused": True}, age=LATE), place(), "wait"),
         "paused after the eviction": (
@@ -659,9 +664,51 @@ def test_pods_that_exist_before_the_request_are_recorded_with_it() -> None:
     again = next_step(asked, place(siblings=("b", "a")), NOW)
     later = next_step(asked, place(siblings=("c",)), NOW)
 
+    refused = change(asked, note_eviction_refused(asked, NOW, "the budget is spent"))
+    after_refusal = next_step(refused, place(siblings=("c",)), NOW)
+
     assert asked.siblings == ("a", "b")
     assert again.before is None
-    assert change(asked, later.before).siblings == ("c",)
+    # The request may have been granted; what was refused was not.
+    assert change(asked, later.before).siblings == ("a", "b", "c")
+    assert change(refused, after_refusal.before).siblings == ("c",)
+
+
+def test_a_refused_request_is_no_eviction_if_the_pod_leaves_later() -> None:
+    refused = held(conditions=(*HELD, "Eviction=False/EvictionRefused"))
+
+    step = next_step(refused, left(placeholder=placeholder()), NOW)
+
+    assert text_of(step) == "-Failed/MissingPod delete placeholder"
+
+
+def test_a_place_that_cannot_be_created_ends_the_job() -> None:
+    waits = job(conditions=["ReservationCreated=False/FailedCreateReservation"], since="59s")
+    late = job(conditions=["ReservationCreated=False/FailedCreateReservation"], since="60s")
+
+    assert text_of(next_step(waits, left(victim=live()), NOW)).startswith("create placeholder")
+    assert text_of(next_step(late, left(victim=live()), NOW)) == "Failed/FailedCreateReservation"
+
+
+def test_a_gate_that_is_not_in_force_ends_the_job_after_a_while() -> None:
+    labels = {"labels": {GATE_LABEL: "true"}}
+
+    def gating(*more: str, since: str = "0s") -> MigrationJob:
+        return held(
+            conditions=(*HELD, *more),
+            since=since,
+            settings={"steering": "Gate"},
+            metadata=labels,
+        )
+
+    first = next_step(gating(), place(steered=False), NOW)
+    soon = next_step(gating("Steered=False/NotInForce", since="8s"), place(steered=False), NOW)
+    late = next_step(gating("Steered=False/NotInForce", since="30s"), place(steered=False), NOW)
+
+    assert text_of(first) == "wait +Steered=False/NotInForce"
+    assert isinstance(soon, Wait)
+    assert soon.until == NOW + timedelta(seconds=8)
+    assert text_of(late).startswith("-Failed/NotInForce")
 
 
 def test_a_request_that_was_not_recorded_counts_from_the_moment_it_was_announced() -> None:

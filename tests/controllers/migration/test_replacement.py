@@ -56,8 +56,8 @@ STATEFUL = {
         ),
         pytest.param([evicting()], [created("a", "20s", owner=OTHER)], {}, id="another workload"),
         pytest.param([evicting()], [created("a", "20s", owner=None)], {}, id="no controller"),
-        pytest.param([evicting()], [created("a", "1m")], {}, id="created long before"),
-        pytest.param([evicting()], [created("a", "34s")], {"j": "a"}, id="clocks differ"),
+        pytest.param([evicting()], [created("a", "2m")], {}, id="created long before"),
+        pytest.param([evicting()], [created("a", "59s")], {"j": "a"}, id="clocks differ"),
         pytest.param(
             [evicting(status={"siblings": ["a"]})],
             [created("a", "30s"), created("b", "30s")],
@@ -139,9 +139,9 @@ def test_the_replacement(
 
 def test_young_pods_of_the_workload_are_siblings() -> None:
     pods = [
-        created("young", "9s"),
+        created("young", "59s"),
         created("ahead", "-3s", owner=NEXT),
-        created("old", "11s"),
+        created("old", "61s"),
         created("foreign", "1s", owner=OTHER),
         live(created=at("1s")),
     ]

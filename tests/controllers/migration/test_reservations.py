@@ -146,7 +146,7 @@ def test_the_placeholder_is_harmless() -> None:
         "priorityClassName": "resettle-hold-0",
         "preemptionPolicy": "Never",
         "restartPolicy": "Always",
-        "activeDeadlineSeconds": 240,
+        "activeDeadlineSeconds": 240 + 3600,
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,

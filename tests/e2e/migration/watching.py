@@ -7,7 +7,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -111,13 +111,13 @@ class JobStatuses(ObjectWatch):
     """The last status of each job, by name; waiting for one costs no requests."""
 
     def __init__(self, api: Api, jobs_path: str) -> None:
-        super().__init__(api, jobs_path, self._note)
+        super().__init__(api, jobs_path)
         self._statuses: dict[str, Object] = {}
         self._changed = threading.Condition()
 
-    def _note(self, jobs: Objects) -> None:
+    def _note_change(self, objects: Objects) -> None:
         with self._changed:
-            for job in list(jobs.values()):
+            for job in list(objects.values()):
                 self._statuses[job["metadata"]["name"]] = job.get("status") or {}
             self._changed.notify_all()
 

@@ -51,6 +51,7 @@ class TidyFinished:
     async def _tidy(self) -> timedelta:
         """Delete the pods whose time has come, and return how long until that of the next."""
         evictor, pause = self._handle.evictor, _LONGEST_PAUSE
+        problems = []
         for pod in evictor.view.pods:
             if not pod.finished or pod.terminating:
                 continue
@@ -58,11 +59,15 @@ class TidyFinished:
             left = self._keep - (now - _finished_at(pod, now))
             if left > timedelta():
                 pause = min(pause, left)
-            elif evictor.refusal(pod) is None:
-                await self._delete(pod)
+            elif evictor.refusal(pod) is None and (problem := await self._delete(pod)):
+                problems.append(problem)
+        if problems:
+            # Raised when all pods were tried: the runtime logs it, and starts again after a pause.
+            raise RuntimeError(f"{len(problems)} not deleted: {problems[0]}")
         return pause
 
-    async def _delete(self, pod: Pod) -> None:
+    async def _delete(self, pod: Pod) -> str:
+        """Delete the pod; why that was refused, or an empty text."""
         # With the uid as a precondition, no other pod of the same name can be deleted.
         body = {**self._handle.delete_options, "preconditions": {"uid": pod.uid}}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
@@ -71,12 +76,15 @@ class TidyFinished:
             requests = self._handle.requests_for(pod)
             answer = await requests.send("DELETE", path, json.dumps(body).encode())
         except (NotThisPod, ClusterError):
-            return  # it has changed, or the server is away: the next round sees what became of it
+            return (
+                ""  # it has changed, or the server is away: the next round sees what became of it
+            )
         if answer.status in _GONE:
-            return  # it was deleted before, and the watch cache does not know it yet
+            return ""  # it was deleted before, and the watch cache does not know it yet
         if answer.status not in _DONE:
-            raise RuntimeError(f"deleting {pod.key}: the API server answered {answer.status}")
+            return f"deleting {pod.key}: the API server answered {answer.status}"
         self._handle.log.info("finished pod deleted", pod=pod.key, phase=pod.state.phase)
+        return ""
 
 
 def _finished_at(pod: Pod, now: datetime) -> datetime:

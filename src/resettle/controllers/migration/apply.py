@@ -6,7 +6,7 @@ accepted: a process that continues after a crash finds in the job what may have 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from resettle.controllers.migration.api import (
@@ -19,6 +19,7 @@ from resettle.controllers.migration.api import (
     pod_path,
 )
 from resettle.controllers.migration.desired import NO_SCHEDULE, PREFER_NO_SCHEDULE
+from resettle.controllers.migration.known_jobs import KnownJobs
 from resettle.controllers.migration.observe import Sight
 from resettle.controllers.migration.reservations import (
     build_placeholder,
@@ -29,6 +30,7 @@ from resettle.controllers.migration.reservations import (
 )
 from resettle.controllers.migration.status import (
     StatusChange,
+    note_created,
     note_creation_refused,
     note_eviction_refused,
     note_eviction_time,
@@ -80,7 +82,7 @@ class StepRunner:
         *,
         namespace: str,
         image: str,
-        wait_for_turn: Callable[[], Awaitable[None]],
+        jobs: KnownJobs,
         instance: str,
     ) -> None:
         self._api = api
@@ -89,7 +91,7 @@ class StepRunner:
         self._handle = handle
         self._namespace = namespace
         self._image = image
-        self._wait_for_turn = wait_for_turn
+        self._jobs = jobs
         self._instance = instance
         self._evictions = EvictionAPI()
 
@@ -127,7 +129,21 @@ class StepRunner:
         document = await self._api.write_status(job, change)
         if document is None:
             return None
+        updated = self._note(job, document)
         await self._write_event(job, change.fields)
+        return updated
+
+    def _note(self, job: MigrationJob, document: Object) -> MigrationJob:
+        """The job as it was written just now, which the cache does not have yet."""
+        updated = job_of_json(document, job.settings)
+        self._jobs.note(job, updated)
+        return updated
+
+    async def read_again(self, job: MigrationJob) -> MigrationJob | None:
+        """The job as the API server has it now; None if it was deleted."""
+        document = await self._api.get(f"{JOBS_PATH}/{job.name}")
+        if document is None or document["metadata"].get("uid") != job.uid:
+            return None
         return job_of_json(document, job.settings)
 
     async def _write_event(self, job: MigrationJob, fields: Mapping[str, Any]) -> None:
@@ -154,7 +170,7 @@ class StepRunner:
             return None
         now = self._handle.clock.now()
         try:
-            plan = build_placeholder(
+            placeholder = build_placeholder(
                 job,
                 sight.victim,
                 namespace=self._namespace,
@@ -162,13 +178,13 @@ class StepRunner:
                 image=self._image,
                 volume_terms=terms_of_volumes(await self._volumes(sight.victim)),
             )
-            await self._api.create(PRIORITY_CLASSES, plan.priority_class)
+            await self._api.create(PRIORITY_CLASSES, placeholder.priority_class)
             path = f"/api/v1/namespaces/{self._namespace}/pods"
-            if await self._api.create(path, plan.pod) is None:
+            if await self._api.create(path, placeholder.pod) is None:
                 await self._check_own(job)
         except ClusterError as error:
             return note_creation_refused(job, now, str(error))
-        return step.after
+        return note_created(job, now, placeholder.notes) if placeholder.notes else step.after
 
     async def _check_own(self, job: MigrationJob) -> None:
         """Raise if the placeholder that exists already belongs to something else."""
@@ -218,7 +234,7 @@ class StepRunner:
         if step.steering is Steering.GATE:
             return await self._label(job, "true")
         effect = NO_SCHEDULE if step.steering is Steering.HARD else PREFER_NO_SCHEDULE
-        await self.write_taint(step.node, effect)
+        await self.write_taint(step.node, lambda: effect)
         return await self.write(job, step.after) if step.after else job
 
     async def _label(self, job: MigrationJob, value: str | None) -> MigrationJob | None:
@@ -227,14 +243,18 @@ class StepRunner:
         version = job.object.metadata.resource_version
         patch = {"metadata": {"resourceVersion": version, "labels": {GATE_LABEL: value}}}
         document = await self._api.merge(f"{JOBS_PATH}/{job.name}", patch)
-        return job_of_json(document, job.settings) if document else None
+        return self._note(job, document) if document else None
 
-    async def write_taint(self, node: str, effect: str) -> None:
-        """Give the node our taint with this effect, or none if the effect is empty."""
+    async def write_taint(self, node: str, wanted_effect: Callable[[], str | None]) -> None:
+        """Give the node our taint with this effect; none if it is empty, as it is for None.
+
+        The effect is asked for right before the node is written: jobs go on meanwhile.
+        """
         path = f"/api/v1/nodes/{node}"
         for _ in range(_TRIES):
             document = await self._api.get(path)
-            if document is None:
+            effect = wanted_effect()
+            if document is None or effect is None:
                 return
             before = document["spec"].get("taints") or []
             after = [taint for taint in before if taint.get("key") != TAINT]
@@ -276,9 +296,8 @@ class StepRunner:
         now = self._handle.clock.now()
         if pod is None:
             return None
-        await self._wait_for_turn()
         if job.settings.reserves and not await self._still_has_place(job):
-            return None  # it was lost while the eviction waited for its turn
+            return None  # it was lost a moment ago
         trigger = job.annotations.get(EVICT_TRIGGER) or BY_HAND
         reason = job.annotations.get(EVICT_REASON) or "a migration job was created"
         profile = job.annotations.get(PROFILE) or self._handle.profile

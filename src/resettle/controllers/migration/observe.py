@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from resettle.controllers.migration.api import MigrationApi, Object
+from resettle.controllers.migration.plugin import Args
 from resettle.controllers.migration.replacement import (
     find_replacements,
     gates_to_release,
@@ -29,6 +30,7 @@ from resettle.model.migration_job import (
     FINGERPRINT,
     GATE,
     TAINT,
+    ConditionType,
     ControllerReference,
     MigrationJob,
     PodReference,
@@ -52,19 +54,20 @@ class Sight(Struct, frozen=True, kw_only=True):
 
 
 class JobObserver:
-    """Reads for the jobs of one pass."""
+    """Reads for one step of one job; `jobs` are all jobs."""
 
     def __init__(
         self,
         api: MigrationApi,
         handle: ControllerHandle,
-        namespace: str,
+        args: Args,
         view: View,
         jobs: Iterable[MigrationJob],
     ) -> None:
         self._api = api
         self._handle = handle
-        self._namespace = namespace
+        self._namespace = args.namespace
+        self._image = args.placeholder_image
         self._view = view
         self._jobs = tuple(jobs)
 
@@ -77,9 +80,8 @@ class JobObserver:
         try:
             victim = await self._api.get_pod(job.pod.namespace, job.pod.name)
         except ClusterError as error:
-            return Sight(
-                observed=Observed(placeholder=placeholder, unreadable=f"{job.pod.key}: {error}")
-            )
+            says = f"{job.pod.key}: {error}"
+            return Sight(observed=Observed(placeholder=placeholder, unreadable=says))
         live = read_live_pod(victim) if victim else None
         pod = self._view.pod(job.pod.namespace, job.pod.name)
         if live is None or pod is None or pod.uid != live.uid:
@@ -107,6 +109,8 @@ class JobObserver:
         if pod is None:
             says = f"{job.pod.key} is not in the watch cache yet"
             return structs.replace(observed, unreadable=says)
+        if says := unreadable_workload(pod, self._view):
+            return structs.replace(observed, unreadable=says)
         refusal: Refusal | None = None
         expected = job.annotations.get(FINGERPRINT)
         if expected and expected != pod_fingerprint(pod):
@@ -133,7 +137,7 @@ class JobObserver:
     async def _is_steered(self, job: MigrationJob) -> bool:
         """Whether the taint or the gate that the job wants is in force."""
         settings, source = job.settings, job.source
-        if not settings.reserves or source is None:
+        if not settings.reserves or source is None or job.eviction_requested_at is not None:
             return True
         match settings.steering:
             case Steering.NONE:
@@ -141,13 +145,18 @@ class JobObserver:
             case Steering.GATE:
                 return job.is_gating and await self._is_gating(job)
             case steering:
-                node = self._view.node_index.get(source.node_name)
-                wanted = {"NoSchedule"} | (
-                    {"PreferNoSchedule"} if steering is Steering.SOFT else set()
-                )
-                return node is None or any(
-                    taint.key == TAINT and taint.effect in wanted for taint in node.taints
-                )
+                if not job.is_true(ConditionType.RESERVATION_SCHEDULED):
+                    return False  # it is set right before the eviction
+                return await self._is_tainted(source.node_name, steering)
+
+    async def _is_tainted(self, name: str, steering: Steering) -> bool:
+        """Whether the node has our taint; the cache may show one that was just removed."""
+        node = await self._api.get(f"/api/v1/nodes/{name}")
+        effects = {"NoSchedule"} | ({"PreferNoSchedule"} if steering is Steering.SOFT else set())
+        return node is None or any(
+            taint.get("key") == TAINT and taint.get("effect") in effects
+            for taint in node["spec"].get("taints") or ()
+        )
 
     async def _is_gating(self, job: MigrationJob) -> bool:
         """Whether the API server gates new pods of the workload by now.
@@ -158,7 +167,7 @@ class JobObserver:
         if job.has_asked or job.source is None or job.source.owner is None:
             return True
         path = f"/api/v1/namespaces/{self._namespace}/pods"
-        trial = build_trial_pod(self._namespace, job, job.source)
+        trial = build_trial_pod(self._namespace, job, job.source, self._image)
         try:
             answer = await self._api.create(path, trial, dry_run=True)
         except ClusterError as error:
@@ -201,7 +210,7 @@ class JobObserver:
         """The pods of the job's workload that have our gate, as the API server has them."""
         gated = []
         for pod in pods_beside(job, self._view):
-            if pod.spec.gated and (raw := await self._api.get_pod(pod.namespace, pod.name)):
+            if GATE in pod.spec.gates and (raw := await self._api.get_pod(pod.namespace, pod.name)):
                 live = read_live_pod(raw)
                 if live.gated and live.uid == pod.uid:
                     gated.append(live)
@@ -281,5 +290,5 @@ def live_pod_of(pod: Pod) -> LivePod:
         terminating=pod.terminating,
         phase=pod.state.phase,
         ready=pod.state.ready,
-        gated=pod.spec.gated,
+        gated=GATE in pod.spec.gates,
     )

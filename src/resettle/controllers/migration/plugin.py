@@ -144,7 +144,7 @@ def list_departed(args: Args, snapshot: Snapshot) -> tuple[DepartedPod, ...]:
 
 def evictions(args: Args, snapshot: Snapshot) -> tuple[Eviction, ...]:
     """The evictions that jobs have recorded, so that a new process knows of them."""
-    return evictions_by_jobs(snapshot, args.settings)
+    return evictions_by_jobs(snapshot)
 
 
 def mover_permissions(args: Args) -> tuple[Permission, ...]:

@@ -18,7 +18,7 @@ from functools import partial
 from resettle.controllers.migration.types import LivePod
 from resettle.model.migration_job import MigrationJob, MoveSource, PodReference
 
-CLOCK_SLACK = timedelta(seconds=5)
+CLOCK_SLACK = timedelta(seconds=30)
 """How much the clocks of API server and controller may differ; times are whole seconds, too."""
 
 GATE_LIMIT = timedelta(seconds=30)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -44,6 +44,9 @@ YIELD_CLASS = "resettle-yield"
 YIELD_PRIORITY = -1_000_000
 HOLD_CLASS_PREFIX = "resettle-hold-"
 _PAUSE_USER = 65535
+_AFTER_TTL = timedelta(hours=1)
+_LONGEST_SECONDS = 2**31 - 1
+"""The largest `activeDeadlineSeconds` that the API server accepts."""
 
 
 def placeholder_name(job_uid: str) -> str:
@@ -125,7 +128,7 @@ def build_placeholder(
         "priorityClassName": priority_class_name(kind, priority),
         "preemptionPolicy": "Never",
         "restartPolicy": "Always",
-        "activeDeadlineSeconds": _seconds_left(job, now),
+        "activeDeadlineSeconds": _seconds_to_live(job, now),
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -140,7 +143,7 @@ def build_placeholder(
     return PlaceholderPlan(pod, build_priority_class(kind, priority), tuple(notes))
 
 
-def build_trial_pod(namespace: str, job: MigrationJob, source: MoveSource) -> Object:
+def build_trial_pod(namespace: str, job: MigrationJob, source: MoveSource, image: str) -> Object:
     """A pod as the workload would create it, to see what admission does with it; never created."""
     owner = msgspec.to_builtins(source.owner)
     reference = {**owner, "controller": True, "blockOwnerDeletion": False}
@@ -155,7 +158,7 @@ def build_trial_pod(namespace: str, job: MigrationJob, source: MoveSource) -> Ob
             "ownerReferences": [reference],
         },
         "spec": {
-            "containers": [_container({"containers": []}, IMAGE)],
+            "containers": [_container({"containers": []}, image)],
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "priorityClassName": priority_class_name(priority, source.priority),
@@ -218,11 +221,15 @@ def _is_windows(spec: Mapping[str, Any]) -> bool:
     return bool((spec.get("os") or {}).get("name") == "windows")
 
 
-def _seconds_left(job: MigrationJob, now: datetime) -> int | None:
-    """The rest of the job's time: a kubelet ends the placeholder after it, whatever happens."""
+def _seconds_to_live(job: MigrationJob, now: datetime) -> int | None:
+    """After when a kubelet ends the placeholder, if no controller is there to delete it.
+
+    Well after the end of the job, whose ttl a person may raise meanwhile.
+    """
     if job.deadline is None:
         return None
-    return max(1, math.ceil((job.deadline - now).total_seconds()))
+    left = max(job.deadline - now, timedelta()) + _AFTER_TTL
+    return min(math.ceil(left.total_seconds()), _LONGEST_SECONDS)
 
 
 def _not_promised(victim: Mapping[str, Any]) -> Iterator[str]:

@@ -160,6 +160,13 @@ def note_newer_version(job: MigrationJob, now: datetime) -> StatusChange | None:
 # -- answers to requests, for those who make them --------------------------------------------------
 
 
+def note_created(job: MigrationJob, now: datetime, notes: Sequence[str]) -> StatusChange | None:
+    """The placeholder was created; `notes` say what it cannot promise."""
+    says, reason = "; ".join(notes), JobReason.CREATED
+    created = NewCondition(ConditionType.RESERVATION_CREATED, "True", reason, says)
+    return change_status(job, now, [created])
+
+
 def note_creation_refused(job: MigrationJob, now: datetime, message: str) -> StatusChange | None:
     """The placeholder could not be created; the next pass tries again."""
     reason = JobReason.FAILED_CREATE_RESERVATION
@@ -168,9 +175,16 @@ def note_creation_refused(job: MigrationJob, now: datetime, message: str) -> Sta
 
 
 def note_eviction_refused(job: MigrationJob, now: datetime, message: str) -> StatusChange | None:
-    """The eviction was not granted, such as for a spent budget; the next pass asks again."""
-    eviction = NewCondition(ConditionType.EVICTION, "Unknown", JobReason.EVICTING, message)
+    """The eviction was not granted, such as for a spent budget; it is asked for again later."""
+    refused = JobReason.EVICTION_REFUSED
+    eviction = NewCondition(ConditionType.EVICTION, "False", refused, message)
     return change_status(job, now, [eviction])
+
+
+def note_unreadable(job: MigrationJob, now: datetime, message: str) -> StatusChange | None:
+    """Something that the next step depends on cannot be read or written; it is tried again."""
+    fields = {"reason": JobReason.UNREADABLE.value, "message": message}
+    return change_status(job, now, fields=fields)
 
 
 def note_eviction_time(granted: StatusChange, at: datetime) -> StatusChange:

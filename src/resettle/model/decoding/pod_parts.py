@@ -45,6 +45,7 @@ _owners = msgspec.json.Decoder(list[wire.OwnerReference] | None)
 _resources = msgspec.json.Decoder(wire.Resources | None)
 _amounts = msgspec.json.Decoder(dict[str, Amount] | None)
 _anything = msgspec.json.Decoder(list[Raw] | None)
+_gates = msgspec.json.Decoder(list[wire.SchedulingGate] | None)
 
 
 class PodParts:
@@ -154,7 +155,7 @@ class PodParts:
             claim_volumes=claimed,
             ephemeral_claims=ephemeral,
             resource_claims=bool(_part(_anything, bytes(item.resource_claims))),
-            gated=bool(_part(_anything, bytes(item.scheduling_gates))),
+            gates=tuple([gate.name for gate in _part(_gates, bytes(item.scheduling_gates)) or ()]),
             host_ports=tuple(
                 [
                     HostPort(port.protocol, port.host_port, _address(port.host_ip))

@@ -233,6 +233,12 @@ class SpreadItem(Wire):
     node_taints_policy: str | None = None
 
 
+class SchedulingGate(Wire):
+    """A scheduling gate of a pod."""
+
+    name: str
+
+
 class Meta(Wire):
     name: Name
     namespace: str = ""

@@ -46,7 +46,13 @@ from resettle.model.migration_job.names import (
     PlaceholderPriority,
     Steering,
 )
-from resettle.model.migration_job.reading import JobOptions, build_job, job_of_json, read_job
+from resettle.model.migration_job.reading import (
+    JobOptions,
+    build_job,
+    job_of_json,
+    read_eviction,
+    read_job,
+)
 
 __all__ = [
     "ABORT",
@@ -87,5 +93,6 @@ __all__ = [
     "Steering",
     "build_job",
     "job_of_json",
+    "read_eviction",
     "read_job",
 ]

@@ -145,6 +145,12 @@ def read_job(wire: PodMigrationJob, defaults: JobSettings = DEFAULTS) -> Migrati
     )
 
 
+def read_eviction(wire: PodMigrationJob) -> tuple[MoveSource | None, datetime | None]:
+    """The pod that a job has evicted, and when; each job that ended is asked again and again."""
+    at = _time(wire.status, "evictionRequestedAt")
+    return (_convert(wire.status.get("source"), MoveSource), at) if at else (None, None)
+
+
 def _settings(
     spec: Mapping[str, Any],
     effective: Mapping[str, Any],

@@ -33,7 +33,12 @@ from resettle.model.migration_job import (
 from resettle.times import format_time
 
 _ATTEMPT = timedelta(milliseconds=50)
-"""How soon it is looked again whether the scheduler has tried to place the replacement."""
+_LATE_ATTEMPT = timedelta(seconds=1)
+"""How soon it is looked again whether the scheduler has tried to place the replacement.
+
+It tries at once, unless it is busy or stopped: then so many looks would only be a burden.
+"""
+_PROMPT = timedelta(seconds=5)
 
 
 def step_after_eviction(current: JobPass) -> Step:
@@ -109,20 +114,22 @@ def _give_place(current: JobPass, replacement: LivePod) -> Step:
     yields = current.job.settings.placeholder_priority is PlaceholderPriority.YIELD
     if placeholder and not (yields and place):
         if place and not replacement.scheduling_message:
-            return _wait_for_first_attempt(current, pod.key)
+            return _wait_for_first_attempt(current, replacement)
         return HandOver(pod=pod, nominate=place)
     return _wait_for(current, f"{pod.key} has no node yet", JobReason.HANDOVER_TIMEOUT)
 
 
-def _wait_for_first_attempt(current: JobPass, key: str) -> Step:
+def _wait_for_first_attempt(current: JobPass, replacement: LivePod) -> Step:
     """Wait until the scheduler has tried once to place the replacement.
 
     A nomination before that is cleared by the failing attempt, and the place is lost; right after
     it, nomination and deletion together nearly always win (measured: docs, designs/hand-over.md).
     """
-    says = f"{key} has no node yet"
+    says = f"{replacement.reference.key} has no node yet"
     step = _wait_for(current, says, JobReason.HANDOVER_TIMEOUT)
-    return structs.replace(step, until=current.now + _ATTEMPT) if isinstance(step, Wait) else step
+    is_young = replacement.created and current.now - replacement.created < _PROMPT
+    until = current.now + (_ATTEMPT if is_young else _LATE_ATTEMPT)
+    return structs.replace(step, until=until) if isinstance(step, Wait) else step
 
 
 def _wait_until_ready(current: JobPass, replacement: LivePod) -> Step:

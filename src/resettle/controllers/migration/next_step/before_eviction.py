@@ -5,6 +5,8 @@ The pod is untouched until the very last step, so every failure here leaves it a
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from msgspec import structs
 
 from resettle.controllers.migration.next_step.job_pass import JobPass
@@ -28,6 +30,20 @@ from resettle.model.migration_job import (
     Steering,
 )
 from resettle.times import format_duration, format_time
+
+_OBSTACLES = (
+    JobReason.FAILED_CREATE_RESERVATION,
+    JobReason.UNSCHEDULABLE,
+    JobReason.WAITING_FOR_LIMIT,
+    JobReason.WORKLOAD_ROLLING_OUT,
+    JobReason.NOT_IN_FORCE,
+    JobReason.EVICTION_REFUSED,
+    JobReason.UNREADABLE,
+)
+"""Reasons in a status whose message says what the job has waited for."""
+_GATE_TIMEOUT = timedelta(seconds=30)
+"""How long the API server may take to gate new pods of a workload."""
+_FIRST_LOOK = timedelta(milliseconds=100)
 
 
 def why_not_reservable(settings: JobSettings, source: MoveSource) -> str:
@@ -59,7 +75,10 @@ def step_before_eviction(current: JobPass) -> Step:
     for reason, says in job.problems:
         return current.fail(reason, says)
     if current.is_overdue:
-        return current.fail(JobReason.TIMEOUT, current.overdue_text)
+        says = current.overdue_text
+        if job.object.status.get("reason") in _OBSTACLES:
+            says += f"; {job.object.status.get('message')}"
+        return current.fail(JobReason.TIMEOUT, says)
     if others := current.release_others():
         return others
     return _reserve(current) or _look_again(current) or _steer(current) or _evict(current)
@@ -76,8 +95,7 @@ def _reserve(current: JobPass) -> Step | None:
     if says := why_not_reservable(job.settings, current.source):
         return current.fail(JobReason.FORBIDDEN_MIGRATE_POD, f"{job.pod.key} {says}")
     if not job.is_true(ConditionType.RESERVATION_CREATED):
-        change = current.set(ConditionType.RESERVATION_CREATED, "True", JobReason.CREATED)
-        return Record(after=change) if placeholder else CreatePlaceholder(after=change)
+        return _create(current)
     node = job.node_name or (placeholder.node if placeholder else "")
     if node and not current.observed.place_exists:
         return current.fail(JobReason.NODE_GONE, f"{node}, which had the place, was deleted")
@@ -98,6 +116,18 @@ def _reserve(current: JobPass) -> Step | None:
         {"nodeName": placeholder.node},
     )
     return Record(after=change)
+
+
+def _create(current: JobPass) -> Step:
+    """Create the placeholder; one that the API server refuses for `reserveTimeout` ends the job."""
+    change = current.set(ConditionType.RESERVATION_CREATED, "True", JobReason.CREATED)
+    if current.observed.placeholder:
+        return Record(after=change)
+    refused = current.job.condition(ConditionType.RESERVATION_CREATED)
+    since = refused.last_transition_time if refused else None
+    if refused and since and current.now - since >= current.job.settings.reserve_timeout:
+        return current.fail(JobReason.FAILED_CREATE_RESERVATION, refused.message)
+    return CreatePlaceholder(after=change)
 
 
 def _lose_place(current: JobPass, placeholder: LivePod | None) -> Step:
@@ -161,15 +191,32 @@ def _steer(current: JobPass) -> Step | None:
         return None
     change = current.set(ConditionType.STEERED, "True", JobReason.IN_FORCE, settings.steering.value)
     if not current.observed.steered:
+        if settings.steering is Steering.GATE and current.job.is_gating:
+            return _wait_for_gate(current)
         return Steer(steering=settings.steering, node=current.source.node_name, after=change)
     return None if current.job.is_true(ConditionType.STEERED) else Record(after=change)
+
+
+def _wait_for_gate(current: JobPass) -> Step:
+    """Wait until the API server gates new pods: a moment after the job is labelled."""
+    says = "new pods of the workload get no scheduling gate; is its admission policy installed?"
+    steered = current.job.condition(ConditionType.STEERED)
+    since = (steered and steered.last_transition_time) or current.now
+    age = current.now - since
+    if age >= _GATE_TIMEOUT:
+        return current.fail(JobReason.NOT_IN_FORCE, says)
+    change = current.set(ConditionType.STEERED, "False", JobReason.NOT_IN_FORCE, says)
+    # The pause grows with the time that has passed.
+    return Wait(because=says, until=current.now + max(age, _FIRST_LOOK), after=change)
 
 
 def _evict(current: JobPass) -> Step:
     """Ask the pod to leave; that it is about to be asked is written first."""
     job, evicting = current.job, JobReason.EVICTING
     message = f"{job.pod.key} is asked to leave {current.source.node_name}".rstrip()
-    siblings = sorted(current.observed.siblings)
+    # A request that may have been granted keeps what it knew: none of these pods replaces its pod.
+    earlier = job.siblings if job.has_asked else ()
+    siblings = sorted({*current.observed.siblings, *earlier})
     young = {"siblings": siblings} if siblings or job.siblings else {}
     if job.has_asked:
         intended = change_status(job, current.now, fields=young)

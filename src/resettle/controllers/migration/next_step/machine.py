@@ -5,7 +5,7 @@
        │ ReservationFirst                                     EvictDirectly │
        ▼                                                                    │
     create placeholder ──► ReservationCreated                               │
-       │                                                                    │
+       │   refused for reserveTimeout ──► Failed/FailedCreateReservation    │
        ▼   no node in reserveTimeout ──► Failed/Unschedulable               │
     placeholder has a node ──► ReservationScheduled                         │
        │   lost ──► Failed/ReservationPreempted, MissingReservation         │
@@ -17,10 +17,10 @@
        │   rollout ──► Failed/WorkloadRollingOut (EvictDirectly waits)
        ▼
     steer ──► Steered                                       (Soft, Hard, Gate)
-       │
+       │   no gate in 30 s ──► Failed/NotInForce
        ▼
     evict: Eviction=Unknown is written, then the request, then Eviction=False
-       │   not granted ──► again, until the ttl ──► Failed/Timeout
+       │   not granted ──► EvictionRefused, and again, until the ttl ──► Failed/Timeout
        │
        │ up to here the pod has not been touched, and every failure leaves it as it is
        ▼
@@ -55,7 +55,11 @@ from resettle.controllers.migration.next_step.after_eviction import (
 )
 from resettle.controllers.migration.next_step.before_eviction import step_before_eviction
 from resettle.controllers.migration.next_step.job_pass import JobPass
-from resettle.controllers.migration.status import newer_version_text, note_newer_version
+from resettle.controllers.migration.status import (
+    newer_version_text,
+    note_newer_version,
+    note_unreadable,
+)
 from resettle.controllers.migration.types import LeaveAlone, Observed, Step, Wait
 from resettle.model.migration_job import JobPhase, JobReason, MigrationJob
 
@@ -89,7 +93,8 @@ def _wait_until_readable(current: JobPass) -> Step:
     says = current.observed.unreadable
     if current.is_overdue:
         return current.fail(JobReason.TIMEOUT, f"{current.overdue_text}; {says}")
-    return Wait(because=says, until=current.job.deadline)
+    change = note_unreadable(current.job, current.now, says)
+    return Wait(because=says, until=current.job.deadline, after=change)
 
 
 def _is_unrecorded(current: JobPass) -> bool:
