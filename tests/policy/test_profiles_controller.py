@@ -15,12 +15,71 @@ WORKERS = {
     "Tidy": FakePlugin("Tidy", Args, CONTROLLER),
     "Watcher": FakePlugin("Watcher", Args, CONTROLLER),
 }
+BOTH = "evict: {enabled: [Jobs]}, controller: {enabled: [Jobs]}"
 PLACE = "profiles[0].plugins.controller"
 
 
 def policy(chosen: str, head: str = IMPROVED_HEAD) -> str:
     """A document whose only profile says this of controllers, at line 5."""
     return one_profile(f"plugins: {{controller: {chosen}}}", head)
+
+
+# -- movers whose moves a controller carries out ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("profiles", "problems"),
+    [
+        pytest.param([BOTH], [], id="mover and controller in one profile"),
+        pytest.param(["evict: {enabled: [Jobs]}"], [], id="carried out by another process"),
+        pytest.param([BOTH, "evict: {enabled: [Jobs]}"], [], id="for two profiles with one filter"),
+        pytest.param(
+            ["controller: {enabled: [Jobs]}"],
+            [
+                f"{PLACE}.enabled `Jobs` carries out moves that this profile does not know of; "
+                "enable `Jobs` under `evict` as well"
+            ],
+            id="a controller without the mover",
+        ),
+        pytest.param(
+            [BOTH, BOTH],
+            [
+                "profiles[1].plugins.controller.enabled `Jobs` is a controller of profile `p0`"
+                " already; keep one: it carries out the moves of all profiles"
+            ],
+            id="two controllers",
+        ),
+        pytest.param(
+            [BOTH, "evict: {enabled: [Jobs]}, filter: {enabled: [Guard]}"],
+            [
+                "profiles[1].plugins.evict.enabled `Jobs` would carry out the moves of `p1` by the"
+                " filters of `p0`, which differ; give both profiles the same filters with the same"
+                " arguments"
+            ],
+            id="another filter",
+        ),
+    ],
+)
+def test_one_controller_carries_out_the_moves_of_profiles_with_the_same_filters(
+    profiles: list[str], problems: list[str]
+) -> None:
+    text = (
+        IMPROVED_HEAD
+        + "profiles:\n"
+        + "".join(
+            f"- name: p{index}\n  plugins: {{{plugins}}}\n"
+            for index, plugins in enumerate(profiles)
+        )
+    )
+    known = {
+        **PLUGINS,
+        "Jobs": FakePlugin("Jobs", Args, CONTROLLER | {ExtensionPoint.EVICT}),
+        "Guard": FakePlugin("Guard", Args, frozenset({ExtensionPoint.FILTER})),
+    }
+
+    reported = errors(text, known) if problems else load(text, known).warnings
+
+    assert [problem.split(": ", 1)[1] for problem in reported] == problems
 
 
 # -- controllers ----------------------------------------------------------------------------------

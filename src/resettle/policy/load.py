@@ -24,6 +24,7 @@ from resettle.policy.document import (
 from resettle.policy.problems import ProblemCollector, did_you_mean, policy_error
 from resettle.policy.profiles import ProfileReader
 from resettle.policy.validation import (
+    check_moves_by_controllers,
     delete_options,
     limits,
     metrics_providers,
@@ -202,6 +203,7 @@ def _complete(
         for index, profile in enumerate(document.profiles)
         if profile is not None
     )
+    check_moves_by_controllers(profiles, plugins, report)
     providers = metrics_providers(document, report, improved=improved)
     return Policy(
         api_version=version,

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from resettle.errors import InputError
 from resettle.model.selectors import EVERYTHING, Selector, parse_selector
-from resettle.policy.args import ExtensionPoint
+from resettle.policy.args import FILTER_POINTS, Args, ExtensionPoint, KnownPlugins
 from resettle.policy.document import (
     BALANCER,
     AuthToken,
@@ -149,6 +149,56 @@ def _check_token(token: AuthToken, path: KeyPath, report: ProblemCollector) -> N
         if not value:
             what = f"`{key}` of the Secret is missing"
             report.error((*path, "secretReference", key), what, f"add `{key}`")
+
+
+def check_moves_by_controllers(
+    profiles: Iterable[ProfileConfig], plugins: KnownPlugins, report: ProblemCollector
+) -> None:
+    """Check plugins that ask for moves as movers, and carry them out as controllers.
+
+    One controller carries out all that is asked for, by the filters of its own profile.
+    """
+    profiles = list(profiles)
+    for name, plugin in plugins.items():
+        if not {ExtensionPoint.EVICT, ExtensionPoint.CONTROLLER} <= plugin.points:
+            continue
+        carrying = [
+            (index, profile)
+            for index, profile in enumerate(profiles)
+            if name in profile.enabled[ExtensionPoint.CONTROLLER]
+        ]
+        for place, (index, profile) in enumerate(carrying):
+            path: KeyPath = ("profiles", index, "plugins", "controller", "enabled")
+            if place:
+                what = f"`{name}` is a controller of profile `{carrying[0][1].name}` already"
+                report.error(path, what, "keep one: it carries out the moves of all profiles")
+            elif name not in profile.enabled[ExtensionPoint.EVICT]:
+                what = f"`{name}` carries out moves that this profile does not know of"
+                report.error(path, what, f"enable `{name}` under `evict` as well")
+            else:
+                _check_same_filters(name, profile, profiles, report)
+
+
+def _check_same_filters(
+    name: str, own: ProfileConfig, profiles: list[ProfileConfig], report: ProblemCollector
+) -> None:
+    for index, other in enumerate(profiles):
+        if name in other.enabled[ExtensionPoint.EVICT] and filters_of(other) != filters_of(own):
+            what = (
+                f"`{name}` would carry out the moves of `{other.name}` by the filters of"
+                f" `{own.name}`, which differ"
+            )
+            path: KeyPath = ("profiles", index, "plugins", "evict", "enabled")
+            report.error(path, what, "give both profiles the same filters with the same arguments")
+
+
+def filters_of(profile: ProfileConfig) -> list[tuple[ExtensionPoint, str, Args | None]]:
+    """The filters of a profile in order, each with its arguments."""
+    return [
+        (point, name, profile.args.get(name))
+        for point in FILTER_POINTS
+        for name in profile.enabled[point]
+    ]
 
 
 def soft_taints(

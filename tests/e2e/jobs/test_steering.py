@@ -84,12 +84,12 @@ def test_no_taint_is_left_after_a_kill(
         scene.start_workload()
 
         with scene.start_controller(tmp_path, policy) as controller:
-            name = scene.hold_before_eviction()
+            name = scene.hold_after_eviction()
             assert scene.taints() == [effect]
             controller.signal(SIGKILL)
             controller.wait_for_exit()
         assert scene.taints() == [effect]
-        scene.allow_eviction()
+        scene.let_pod_go()
         if delete:
             workspace.api.delete(f"{JOBS_PATH}/{name}").granted()
 
@@ -98,7 +98,25 @@ def test_no_taint_is_left_after_a_kill(
                 assert wait_for_end(workspace.api, name, controller)["phase"] == "Succeeded"
             wait_until_clean(workspace.api, controller_account)
         assert scene.taints() == []
-        assert scene.has_victim() is delete
+
+
+def test_no_taint_is_kept_while_an_eviction_waits_for_a_budget(
+    controller_account: ControllerAccount, workspace: Workspace, tmp_path: Path
+) -> None:
+    policy = held_place_policy(controller_account, steering="Hard")
+    with Scene(workspace, controller_account) as scene:
+        scene.start_workload()
+
+        with scene.start_controller(tmp_path, policy) as controller:
+            name = scene.hold_before_eviction()
+            eventually("no taint", lambda: scene.taints() == [])
+            assert scene.has_victim()
+            scene.allow_eviction()
+            status = wait_for_end(workspace.api, name, controller)
+            wait_until_clean(workspace.api, controller_account)
+
+        assert status["phase"] == "Succeeded", status
+        assert _landed(workspace, status, scene.source) == "reserved"
 
 
 # -- gates -----------------------------------------------------------------------------------------

@@ -48,9 +48,14 @@ to stop it:
   $ kubectl annotate podmigrationjob NAME resettle.dev/abort=true
 
 exit codes:
-  0 the job was created, and with --wait the replacement is ready; 1 the job was not created or has
-  failed; 2 usage error; 130 interrupted, the job goes on
+  0 the job was created, and with --wait it succeeded: the replacement is ready, or with
+  EvictDirectly the pod is gone; 1 the job was not created or has failed; 2 usage error;
+  130 interrupted, the job goes on
 """
+
+
+class ServerBusy(ClusterError):
+    """The API server could not answer just now."""
 
 
 def register(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -217,7 +222,7 @@ async def _follow(client: Client, name: str) -> dict[str, Any]:
         try:
             document = await _read_job(client, name)
             problem = ""
-        except ClusterUnreachable as error:
+        except (ClusterUnreachable, ServerBusy) as error:
             if str(error) != problem:
                 problem = str(error)
                 print(f"note: {problem}; trying again", file=sys.stderr)
@@ -242,6 +247,10 @@ async def _follow(client: Client, name: str) -> dict[str, Any]:
 
 def _check_time(job: MigrationJob, waited: float) -> None:
     """Raise if the job should have ended long ago: then nothing carries it out."""
+    is_carried_out = bool(job.conditions)
+    known_ttl = job.object.status.get("effective") or job.object.spec.get("ttl")
+    if job.paused or (is_carried_out and not known_ttl):
+        return  # only the controller knows how long it may wait
     if waited >= (job.settings.ttl + GRACE).total_seconds():
         raise ClusterError(
             f"job {job.name} has not ended although its ttl is over: nothing carries it out;"
@@ -256,6 +265,8 @@ async def _read_job(client: Client, name: str) -> dict[str, Any]:
     answer = await client.send("GET", f"{JOBS_PATH}/{name}")
     if answer.status == 404:
         raise ClusterError(f"job {name} was deleted before it ended")
+    if answer.status == 429 or answer.status >= 500:
+        raise ServerBusy(f"the API server answered {answer.status}")
     if answer.status != 200:
         raise refusal_error(answer, "get", PLURAL, group=GROUP, access=client.access)
     return _decode(answer)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 NAME = "MigrationController"
 Positive = Annotated[int, Meta(ge=1)]
 PositiveNumber = Annotated[float, Meta(gt=0)]
+LONGEST_TTL = timedelta(days=1)
 WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController"})
 """Kinds that the controller reads to find replacements and rollouts."""
 
@@ -105,6 +106,12 @@ class Args(PluginArgs, frozen=True, kw_only=True):
                     fix="write a duration above zero, such as `5m`",
                     at=(key,),
                 )
+        if parse_duration(self.default_job_ttl) > LONGEST_TTL:
+            yield Problem(
+                what=f"a job must not hold a place for as long as `{self.default_job_ttl}`",
+                fix="write at most `24h`",
+                at=("defaultJobTTL",),
+            )
         if not self.namespace:
             yield Problem(
                 what="placeholder pods need a namespace",

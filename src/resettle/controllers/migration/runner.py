@@ -20,7 +20,7 @@ from resettle.controllers.migration.plugin import NAME
 from resettle.cycle import CycleContext, log_state
 from resettle.errors import ClusterError, PolicyError, ResettleError
 from resettle.framework.plugin import Plugin
-from resettle.framework.profile import Profile
+from resettle.framework.profile import Instance, Profile
 from resettle.kube.auth.access import Access
 from resettle.log import Log
 from resettle.policy.args import ExtensionPoint
@@ -50,19 +50,24 @@ def policy_for_jobs(loaded: LoadedPolicy, named: str) -> LoadedPolicy:
     profiles = [
         profile
         for profile in loaded.descheduler.profiles
-        if profile.mover and profile.mover.name == NAME and named in ("", profile.name)
+        if profile.mover and profile.mover.name == NAME
     ]
-    if not profiles:
+    if not any(named in ("", profile.name) for profile in profiles):
         what = f"the profile `{named}` does not have" if named else "no profile has"
         raise PolicyError(
             f"{what} the mover {NAME}; add `evict: {{enabled: [{NAME}]}}` to its plugins"
         )
-    if len(profiles) > 1:
-        names = list_names(profile.name for profile in profiles)
+    names = list_names(profile.name for profile in profiles)
+    if any(_filters(profile) != _filters(profiles[0]) for profile in profiles):
+        raise PolicyError(
+            f"the profiles {names} each have the mover {NAME}, and not the same filters: jobs of one"
+            " would be carried out by the filters of another; give them the same filters"
+        )
+    chosen = next((p for p in profiles if p.name == named), profiles[0] if not named else None)
+    if chosen is None or (len(profiles) > 1 and not named):
         raise PolicyError(
             f"the profiles {names} each have the mover {NAME}; name one with --profile"
         )
-    (chosen,) = profiles
     assert chosen.mover is not None
     profile = Profile(
         name=chosen.name,
@@ -73,6 +78,10 @@ def policy_for_jobs(loaded: LoadedPolicy, named: str) -> LoadedPolicy:
     )
     descheduler = structs.replace(loaded.descheduler, profiles=(profile,))
     return structs.replace(loaded, descheduler=descheduler)
+
+
+def _filters(profile: Profile) -> tuple[Instance, ...]:
+    return (*profile.filters, *profile.pre_eviction_filters)
 
 
 class JobControllerComponent:

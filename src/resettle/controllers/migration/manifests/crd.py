@@ -128,9 +128,12 @@ def _spec() -> Schema:
     members: Schema = {
         "paused": {
             "type": "boolean",
-            "description": "While true, the job makes no progress; `ttl` goes on all the same.",
+            "description": "While true, the job stops before its eviction, and `ttl` waits.",
         },
-        "ttl": _duration("The time from creation after which the job fails, such as `5m`."),
+        "ttl": _duration(
+            "The time from creation after which the job fails, such as `5m`; at most a day.",
+            longest="24h",
+        ),
         "mode": _choice(
             JobMode, "How the pod leaves; if unset, as the controller is configured to do."
         ),
@@ -347,20 +350,21 @@ def _choice(values: Iterable[str], description: str) -> Schema:
     return {"type": "string", "enum": [str(value) for value in values], "description": description}
 
 
-def _duration(description: str) -> Schema:
+def _duration(description: str, *, longest: str = "") -> Schema:
     """A duration as Go writes it, longer than nothing."""
     form = f"^({_PART}){{1,6}}$"
+    other = f"!self.matches('{form}') || duration(self)"
+    rules = [
+        _rule(f"self.matches('{form}')", "write a duration such as 5m or 1h30m"),
+        _rule(f"{other} > duration('0s')", "must be longer than 0s"),
+    ]
+    if longest:
+        rules.append(_rule(f"{other} <= duration('{longest}')", f"must be at most {longest}"))
     return {
         "description": description,
         "type": "string",
         "maxLength": 40,
-        "x-kubernetes-validations": [
-            _rule(f"self.matches('{form}')", "write a duration such as 5m or 1h30m"),
-            _rule(
-                f"!self.matches('{form}') || duration(self) > duration('0s')",
-                "must be longer than 0s",
-            ),
-        ],
+        "x-kubernetes-validations": rules,
     }
 
 
