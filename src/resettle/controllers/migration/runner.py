@@ -60,8 +60,8 @@ def policy_for_jobs(loaded: LoadedPolicy, named: str) -> LoadedPolicy:
     names = list_names(profile.name for profile in profiles)
     if any(_filters(profile) != _filters(profiles[0]) for profile in profiles):
         raise PolicyError(
-            f"the profiles {names} each have the mover {NAME}, and not the same filters: jobs of one"
-            " would be carried out by the filters of another; give them the same filters"
+            f"the profiles {names} each have the mover {NAME}, and not the same filters:"
+            " jobs of one would be carried out by the filters of another; make them the same"
         )
     chosen = next((p for p in profiles if p.name == named), profiles[0] if not named else None)
     if chosen is None or (len(profiles) > 1 and not named):

@@ -7,6 +7,7 @@
 | `-priorities`   | its PriorityClasses      | those with our names, which never preempt       |
 | `-nodes`        | nodes that it changes    | its own taint (steering Soft and Hard)          |
 | `-gated-pods`   | pods that it changes     | its gate removed, node affinity narrowed (Gate) |
+| `-nominations`  | status of pods           | `nominatedNodeName` and nothing else            |
 | `-gate`         | pods that anyone creates | adds our scheduling gate to replacements (Gate) |
 
 Without the first one, a permission to create jobs would be a permission to evict. All but the
