@@ -79,7 +79,7 @@ def test_one_controller_carries_out_the_moves_of_profiles_with_the_same_filters(
 
     reported = errors(text, known) if problems else load(text, known).warnings
 
-    assert [problem.split(": ", 1)[1] for problem in reported] == problems
+    assert [str(problem).split(": ", 1)[1] for problem in reported] == problems
 
 
 # -- controllers ----------------------------------------------------------------------------------
