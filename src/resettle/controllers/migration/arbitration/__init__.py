@@ -1,8 +1,10 @@
 """Which of the waiting jobs may start, and in which order.
 
-Start with `judgement`, which decides: values in, values out, with the documented order of jobs. Not
-here: what becomes of a job once it is accepted (`next_step`). From outside, import from here, or
-from `arbiter`, which reads what the decision needs and writes the judgements.
+Start with `judgement`, which decides: values in, values out, with the documented order of jobs;
+`arbiter` reads what the decision needs and writes the judgements. Not here: what becomes of a job
+once it is accepted (`next_step`).
+
+Import from outside: what is here, `arbiter`.
 """
 
 from resettle.controllers.migration.arbitration.judgement import (
