@@ -141,7 +141,7 @@ class JobController:
             except NotNow:
                 pass  # acting has ended, or the cache is too old
             except ClusterError as error:
-                self._handle.log.warning(f"{name} failed", reason=str(error))
+                self._handle.log.warning("task failed", task=name, reason=str(error))
 
         self._beside[name] = asyncio.create_task(run(), name=name)
 
