@@ -76,6 +76,11 @@ class Installation:
     ) -> None:
         self.api, self.workspace, self.page, self.kubelet = api, workspace, page, kubelet
         self.audited = AuditedUser(plane, USER)
+        self._objects_before = objects_of_ours(page.terminal)
+
+    def assert_nothing_left(self) -> None:
+        """Asserts that every object of ours that came with the installation is gone."""
+        assert objects_of_ours(self.page.terminal) - self._objects_before == set()
 
     def assert_only_reads(self) -> None:
         """Asserts that the account only read, and reviewed its own access."""
@@ -172,7 +177,7 @@ def test_the_page_works_with_kustomize(installation: Installation) -> None:
     assert installation.audited.forbidden_requests() == []
     page.follow("Uninstall")
     third.wait_for_exit()
-    assert_nothing_left(page.terminal)
+    installation.assert_nothing_left()
     assert_evictions_logged(installation.audited, *kubelet.containers.values())
 
 
@@ -217,7 +222,7 @@ def test_the_page_works_with_helm(installation: Installation) -> None:
     assert installation.audited.forbidden_requests() == []
     page.follow("With Helm", block=6)
     third.wait_for_exit()
-    assert_nothing_left(page.terminal)
+    installation.assert_nothing_left()
     assert_evictions_logged(installation.audited, *kubelet.containers.values())
 
 
@@ -244,12 +249,10 @@ def image_tag(run: Container) -> str:
     return str(tag)
 
 
-def assert_nothing_left(terminal: Terminal) -> None:
-    """Asserts that no object of ours is left, by label or by name, in any namespace."""
+def objects_of_ours(terminal: Terminal) -> set[str]:
+    """Objects with our label or our name, in any namespace; other tests may have left some."""
     kinds = terminal.output_of("kubectl", "api-resources", "--verbs=list", "-o", "name").split()
     all_kinds = ",".join(kind for kind in kinds if not kind.startswith("events"))
     by_label = terminal.output_of("kubectl", "get", all_kinds, "-A", "-l", SELECTOR, "-o", "name")
     by_name = terminal.output_of("kubectl", "get", all_kinds, "-A", "-o", "name").split()
-
-    assert by_label == ""
-    assert [name for name in by_name if "resettle" in name] == []
+    return {*by_label.split(), *(name for name in by_name if "resettle" in name)}
